@@ -39,8 +39,8 @@ def __getattr__(name: str) -> "Any":
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _explain_errors() -> None:
-    """In a notebook, explain errors about missing names from now on."""
+def _serve_a_notebook() -> None:
+    """In a notebook, explain missing names from now on, and start what answers run in."""
     try:
         shell = get_ipython()  # type: ignore[name-defined]
     except NameError:
@@ -48,9 +48,16 @@ def _explain_errors() -> None:
     from grader.student.cells import explain_errors
 
     explain_errors(shell)
+    if getattr(shell, "kernel", None) is not None:
+        from contextlib import suppress
+
+        from grader.unsandboxed.worker import of_this_kernel
+
+        with suppress(OSError):  # the first check tries again, and says why not
+            of_this_kernel()
 
 
-_explain_errors()
+_serve_a_notebook()
 
 
 def __dir__() -> "Sequence[str]":

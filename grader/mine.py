@@ -30,18 +30,22 @@ from grader.intake import Submission
 from grader.intake.own import read_answers
 from grader.proxies.calls import argument_order
 from grader.records.faults import CallError
-from grader.student.notebook import found_course, running_shell
+from grader.student.answers import UNKNOWN, digests_of
+from grader.student.cells import cells_of, running_shell
+from grader.student.notebook import found_course
 from grader.student.notebook_display import NotChecked
 from grader.student.progress import read_progress
 from grader.student.scripts import SCRIPT
+from grader.student.standing import Standing
 from grader.unsandboxed.in_process import InProcess, Loaded
-from grader.unsandboxed.notebook import found_in
-from grader.wire.definitions import skeletons
+from grader.wire.definitions import find_definitions, skeletons
+from grader.wire.source import read_file
 
 UNWRITTEN = "{} is not written yet in any saved file or notebook: write it first"
 ALL_UNWRITTEN = "not written yet in any saved file or notebook: {}; write these first"
 STAND_IN = "{}: {} ({})"
 UNSOLVED = "yours comes here once it is solved"
+CHANGED = "yours comes here once it is checked again: it has changed"
 
 HALF_A_DIGIT = 5e-5 + 2e-6  # of four decimals, plus rounding in float32
 OTHER_FIGURES = (
@@ -60,14 +64,20 @@ def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
     not run any more, the stand-in is used and the reason is printed.
     """
     course = load_course(found_course(None))
-    progress = read_progress(course.folder)
-    if name not in progress.solved - progress.failing:
-        print(STAND_IN.format(name, whose, UNSOLVED))
-        return instead
     shell = running_shell()
-    if shell is not None and name in shell.user_ns:
+    defined_here = shell is not None and name in shell.user_ns
+    digests = {**digests_of(course, cells_of(shell).ran)}
+    if defined_here:
+        digests.setdefault(name, UNKNOWN)
+    state = Standing(course, read_progress(course.folder), digests).state(name)
+    if state != "solved":
+        print(STAND_IN.format(name, whose, CHANGED if state == "changed" else UNSOLVED))
+        return instead
+    if defined_here:
         print(f"{name}: yours, from this notebook")
-        own: Answer = _as_graded(course, found_in(shell.user_ns, name), shell.user_ns[name])
+        wanted = wire.Wanted(name, course.unit_of[name], "")
+        here, _ = find_definitions(wanted, [*map(read_file, cells_of(shell).sources(course))])
+        own: Answer = _as_graded(course, here, shell.user_ns[name])
         return own
     try:
         found: Answer = _as_graded(course, *_definition(course, name))

@@ -190,7 +190,7 @@ BAD_USES = {
         'common_mistakes("staircase", "added")'
     ),
     "center: there is no common mistake 'gone'": 'common_mistakes("center", but=["gone"])',
-    "basics.py:3: center: `but` leaves out some of all": (
+    "basics.py:3: center: give either slugs or `but`, not both": (
         'common_mistakes("center", "halved", but=["added"])'
     ),
     "'nobody' is no exercise of unit basics": 'common_mistakes("nobody", "added")',
@@ -220,7 +220,7 @@ BAD_USES = {
     "center/a: there is neither a change nor a definition below it": (
         'accepted("center", "a", "A")\ndef a(x):\n    return x'
     ),
-    "change={} is no change: name what is replaced, and by what": (
+    "change={} is no change: map old text to new text": (
         '@mistake("center", "a", "A", hint="?", change={})\ndef a(x):\n    return x'
     ),
     "basics.py:3: change={} is no change": 'mistake("center", common="halved", change={})',

@@ -93,7 +93,7 @@ def _answers(course: Course) -> Condition:
     try:
         from grader.grading.recorded import Recorded
 
-        Recorded(course).read_all()
+        Recorded(course).rows.verify()
     except (CallError, ImportError) as error:
         return Condition("course", "recordings", "bad", str(error))
     return Condition("course", "recordings", "well", f"{course.recorded}: enough to check answers")

@@ -23,6 +23,7 @@ from grader.cli.app import (
 from grader.course.course import Course
 from grader.lms import SYSTEMS
 from grader.lms.system import Bundle
+from grader.records.rows import counted
 
 release = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Write folders to give away."
@@ -51,9 +52,11 @@ def _recorded(
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
 
-    units = len(course.units)
-    with terminal.progress(Console(stderr=True), "recording", units) as advance:
-        jobs = jobs or default_jobs(4 * units)
+    console, exercises = Console(stderr=True), len(course.exercises)
+    if not console.is_terminal:
+        print(f"recording what the cache lacks of {counted(exercises, 'exercise')}", flush=True)
+    with terminal.progress(console, "recording", exercises) as advance:
+        jobs = jobs or default_jobs(exercises)
         return len(write(course, to, lambda _: advance(), replace=replace, jobs=jobs))
 
 
@@ -75,9 +78,9 @@ def release_student(
 ) -> None:
     """Write the student bundle: stubs, public checks, recordings, notebooks; no solution.
 
-    Runs every public check on the references and on all known mistakes, which takes a minute or
-    two. The bundle holds the recorded results instead of the solutions. With --assignment, it holds
-    whole units, because a unit is one file.
+    Runs every public check on the references and on all known mistakes: some minutes the first
+    time, and seconds until the course or the kit changes. The bundle holds the recorded results
+    instead of the solutions. With --assignment, it holds whole units, because a unit is one file.
     """
     from grader.release.student import write_student_bundle as write
 

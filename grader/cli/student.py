@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import typer
@@ -26,22 +25,13 @@ from grader.cli.app import (
     students_course,
 )
 from grader.course.course import Course
+from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError
-from grader.student.answers import UNKNOWN, digests_of
-from grader.student.progress import (
-    ALL_SOLVED,
-    FREE,
-    LAST_HINT,
-    LastCheck,
-    Progress,
-    next_hint,
-    read_progress,
-    record_checks,
-    record_progress,
-)
-from grader.student.standing import Standing, standing_after, standing_of
+from grader.student.lesson import ALL_SOLVED, FREE, LAST_HINT, Lesson, closing
+from grader.student.standing import standing_of
 
 if TYPE_CHECKING:
+    from grader.feedback.verdict import Verdict
     from grader.student.reward import Reward
 
 
@@ -110,17 +100,15 @@ def check(
         terminal.waiting("loading torch"),
         open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
-        digests = digests_of(opened)  # taken before the check, which does not see later saves
+        # Taken before the check, which does not see later saves.
+        lesson = Lesson(opened) if folder is None else None
         results = checker.check()
-    before, standing = Progress(), None
-    if folder is None:
-        before = _remember(partial(record_checks, opened.folder, results, digests))
-        standing = standing_after(opened, before, results, digests)
+    verdicts = lesson.record(results) if lesson is not None else [*map(verdict_of, results)]
+    _warn(lesson)
     if as_json:
         print(msgspec.json.encode(results).decode())
     else:
-        console = Console(highlight=False)
-        _print_checks(console, opened, results, before, standing, bool(names))
+        _print_checks(Console(highlight=False), opened, verdicts, lesson, bool(names))
     if any(result.faulty for result in results):
         raise typer.Exit(3)
     raise typer.Exit(0 if all(result.solved for result in results) else 1)
@@ -142,73 +130,62 @@ def _look_closer(
     from grader.inspection.screen import show_cases
     from grader.inspection.tracing import show as cases_of
 
-    digests = digests_of(course)
+    lesson = Lesson(course)
     passed = show_cases(cases_of(course, names[0], folder), Console(highlight=False))
     if passed and folder is None:  # without a pass, Ctrl-C may have cut it short
-        checked = {names[0]: LastCheck(True, digests.get(names[0], UNKNOWN))}
-        _remember(partial(record_progress, course.folder, checked=checked))
+        lesson.passed(names[0])
+        _warn(lesson)
     return int(not passed)
 
 
-def _remember(record: Callable[[], Progress]) -> Progress:
-    """Call `record` and return its result; if it fails, warn and return an empty `Progress`.
-
-    An unreadable or read-only folder must not cost the verdict.
-    """
-    try:
-        return record()
-    except CallError as error:
-        print(f"grader: progress is not recorded: {error}", file=sys.stderr)
-        return Progress()
+def _warn(lesson: Lesson | None) -> None:
+    if lesson is not None and lesson.unrecorded:
+        print(f"grader: {lesson.unrecorded}", file=sys.stderr)
 
 
 def _print_checks(
     console: Console,
     course: Course,
-    results: Any,
-    before: Progress,
-    standing: Standing | None,
-    detail: bool,
+    verdicts: Sequence[Verdict],
+    lesson: Lesson | None,
+    named: bool,
 ) -> None:
     from grader.feedback import terminal
-    from grader.feedback.verdict import verdict_of
-    from grader.student.closing import closing
-    from grader.student.running import told_of_file
+    from grader.student.program import left_out
 
     unit = None
-    for result in results:
-        if result.unit != unit:
-            unit = result.unit
+    for verdict in verdicts:
+        if verdict.unit != unit:
+            unit = verdict.unit
             title = next(u.title for u in course.units if u.name == unit)
             console.print(f"\n[bold]{unit}[/bold]: {title}")
-        verdict = verdict_of(result, result.name in before.solved)
-        terminal.show_verdict(console, verdict, detail)
-    below = closing(course, results, standing, named=detail)
+        terminal.show_verdict(console, verdict, named)
+    below = closing(course, verdicts, lesson.standing if lesson is not None else None, named=named)
     console.print(f"\n{below.count}")
     if below.hidden:
         console.print(f"[dim]{below.hidden}[/dim]")
-    late = [r.name for r in results if any(test.status == "timeout" for test in r.tests)]
-    for name in late:
-        console.print(f"[dim]{WHERE_IT_IS.format(name)}[/dim]")
-    if detail and standing is not None:
-        lines = (line for result in results for line in told_of_file(course, result.name))
-        for line in dict.fromkeys(lines):  # exercises may share a file
+    for verdict in verdicts:
+        if any(finding.status == "timeout" for finding in verdict.findings):
+            console.print(f"[dim]{WHERE_IT_IS.format(verdict.exercise)}[/dim]")
+    if named and lesson is not None:
+        lines = (line for verdict in verdicts for line in left_out(course, verdict.exercise))
+        for line in dict.fromkeys(lines):  # each once, though exercises share a file
             terminal.print_plain(console, line, "dim")
-    if standing is not None and detail and len(results) == 1 and results[0].solved:
-        _after_solved(console, course, results[0].name, before)
+        if len(verdicts) == 1 and verdicts[0].solved:
+            _after_solved(console, lesson, verdicts[0])
     if below.next:
         console.print(below.next)
 
 
-def _after_solved(console: Console, course: Course, name: str, before: Progress) -> None:
+def _after_solved(console: Console, lesson: Lesson, verdict: Verdict) -> None:
     """Print the explanation at the first solve; later, only how to read it again."""
     from grader.student.reward import reward
 
-    if name in before.solved:
-        console.print(f"[dim]why it works, and ideas to try: grader after {name}[/dim]")
+    if verdict.solved_before:
+        console.print(f"[dim]why it works, and ideas to try: grader after {verdict.exercise}[/dim]")
         return
     console.print()
-    _print_reward(console, reward(course, name, before))
+    _print_reward(console, reward(lesson.standing, verdict.exercise))
     console.print()
 
 
@@ -263,20 +240,17 @@ def hint(
     course: CourseOption = None,
 ) -> None:
     """Give the next hint: first a question, then a pointer, then nearly the solution."""
-    opened = students_course(course)
-    progress = read_progress(opened.folder)
+    lesson = Lesson(students_course(course))
+    name = name or lesson.standing.next
     if name is None:
-        name = standing_of(opened).next
-        if name is None:
-            print(ALL_SOLVED)
-            return
-    level, text = next_hint(opened, name, progress)
-    levels = len(opened.exercises[name].hints)
-    _remember(partial(record_progress, opened.folder, hints={name: level}))
+        print(ALL_SOLVED)
+        return
+    given = lesson.hint(name)
+    _warn(lesson)
     console = Console(highlight=False)
-    console.print(f"[bold]{name}[/bold], hint {level} of {levels}")
-    console.print(text, markup=False)
-    another = f"the next hint: grader hint {name}" if level < levels else LAST_HINT
+    console.print(f"[bold]{name}[/bold], hint {given.level} of {given.of}")
+    console.print(given.text, markup=False)
+    another = f"the next hint: grader hint {name}" if given.level < given.of else LAST_HINT
     console.print(f"[dim]{another}; {FREE}[/dim]")
 
 
@@ -295,14 +269,13 @@ def after(
     """Read why a solved exercise works, another way to write it, and something to try."""
     from grader.student import reward
 
-    opened = students_course(course)
-    progress = read_progress(opened.folder)
+    standing = standing_of(students_course(course))
     if name is None:
-        solved = ", ".join(one for one in opened.exercises if one in progress.solved)
+        once = standing.progress.solved
+        solved = ", ".join(one for one in standing.course.exercises if one in once)
         print(f"type grader after NAME. You have solved: {solved or 'nothing yet'}")
         return
-    found = reward.after(opened, name, progress)
-    _print_reward(Console(highlight=False), found)
+    _print_reward(Console(highlight=False), reward.after(standing, name))
 
 
 def _print_reward(console: Console, found: Reward) -> None:
@@ -414,7 +387,7 @@ def run(
     course: CourseOption = None,
 ) -> None:
     """Run your whole file from top to bottom, as Python does; a check runs only definitions."""
-    from grader.student.running import run_file
+    from grader.student.program import run_file
 
     opened = students_course(course)
     name = name or standing_of(opened).next or opened.asked[-1]
@@ -444,9 +417,11 @@ def pack(
     opened = students_course(course)
     opened.require_answers()
     with terminal.waiting("checking your answers"):
-        digests = digests_of(opened)
+        lesson = Lesson(opened)
+        before = lesson.standing.progress
         packed = packing.pack_answers(opened, to, backend)
-    before = _remember(partial(record_checks, opened.folder, packed.results, digests))
+    lesson.record(packed.results)
+    _warn(lesson)
     objections = [*packing.objections(opened, packed, before)]
     console = Console(highlight=False)
     for line in packing.settle(opened, packed, objections, to, "grader pack --anyway", anyway):
@@ -465,7 +440,11 @@ def watch(
         ),
     ] = None,
     plain: Annotated[
-        bool, typer.Option("--plain", help="Lines of text only, for a screen reader.")
+        bool,
+        typer.Option(
+            "--plain",
+            help="Lines of text for a screen reader: a check after every save, and no keys.",
+        ),
     ] = False,
     poll: Annotated[
         bool,
@@ -474,7 +453,11 @@ def watch(
     backend: BackendOption = "auto",
     course: CourseOption = None,
 ) -> None:
-    """Show an exercise, and check it whenever you save."""
+    """Show an exercise, and check it whenever you save.
+
+    --plain has no keys, and changes the exercise when you save another one. Type in another
+    terminal what the keys do: grader hint NAME, list, check NAME --show, reset NAME. Ctrl-C stops.
+    """
     from grader.student.watch import run_watch
 
     opened = students_course(course)

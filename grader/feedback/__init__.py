@@ -1,4 +1,4 @@
-"""What people read of a verdict: sentences, differences in words, pictures, a terminal's signs.
+"""Turns results into text and pictures: verdicts, sentences, differences in words, terminal output.
 
-It turns what is known into text and shapes. It decides no point, and runs nothing of a student's.
+This room awards no points and runs no student code.
 """

@@ -1,4 +1,4 @@
-"""How an answer behaves otherwise than a right one, in sentences."""
+"""Describes in sentences how an answer's behaviour differs from that of right answers."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from grader.course.contract import Contract, Signature, TensorSpec
 from grader.proxies.facts import LIFT, Fact, Facts, Kind
 
-MOST_TOLD = 2  # facts of one answer
+MOST_TOLD = 2  # sentences for each answer
 LEADING = "a leading dimension"
 
 
 def told(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
-    """How an answer behaves otherwise than right ones do: a sentence each, the gravest first.
+    """At most `MOST_TOLD` sentences on how an answer differs from right ones, the gravest first.
 
-    A fact that follows from another one is not told beside it.
+    A difference that follows from another is left out.
     """
     wrong = [fact for fact, holds in right.items() if theirs.get(fact, holds) is not holds]
     words = _Words(contract, right, frozenset(wrong))
-    told: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for say in (
         words.repeating, words.sums, words.future, words.leaks, words.heeded, words.gradients,
         words.missing, words.alike, words.changes,
     ):  # fmt: skip
-        told.update(dict.fromkeys(say()))
-    return list(told)[:MOST_TOLD]
+        sentences.update(dict.fromkeys(say()))
+    return list(sentences)[:MOST_TOLD]
 
 
 @dataclass(frozen=True)
 class _Words:
-    """Sentences about facts that are not as they should be."""
+    """Writes sentences about the facts in which an answer is wrong."""
 
     contract: Contract
     ours: Mapping[Fact, bool]
@@ -57,7 +57,7 @@ class _Words:
         return sorted(fact for fact in self.wrong if fact.kind in kinds)
 
     def repeating(self) -> Iterator[str]:
-        """Two results of one call."""
+        """Two equal calls give different results, or dropout has no effect."""
         if self._of("repeats"):
             yield "Called twice with the same input, your code gives two different results."
         for fact in self._of("repeats in training"):
@@ -73,7 +73,7 @@ class _Words:
                 )
 
     def sums(self) -> Iterator[str]:
-        """Weights that are none."""
+        """The result sums to one along the wrong axes, or has negative numbers."""
         for fact in self._of("sums"):
             (axis,) = fact.at
             if self.ours[fact]:
@@ -84,7 +84,7 @@ class _Words:
             yield "Your result has negative numbers; a right one has none here."
 
     def _pairs(self) -> Iterator[tuple[int, int, int, list[Fact]]]:
-        """Of each argument's axis and the result's: which positions reach which, and should not."""
+        """The wrong "reaches" facts, grouped by argument, its axis and the result's axis."""
         groups = {(f.argument, f.at[0], f.at[2]) for f in self._of("reaches")}
         for number, axis, over in sorted(groups):
             yield (
@@ -107,7 +107,7 @@ class _Words:
         }  # fmt: skip
 
     def future(self) -> Iterator[str]:
-        """Outputs that see what comes later."""
+        """A position of the result depends on later positions of an argument."""
         for number, axis, over, wrong in self._pairs():
             ours = self._reached(number, axis, over)
             causal = all(not holds for (of, to), holds in ours.items() if of > to)
@@ -122,7 +122,7 @@ class _Words:
                 )
 
     def leaks(self) -> Iterator[str]:
-        """Positions that move what they must not, where that is no question of the future."""
+        """A position of the result depends on a wrong position, but causality is not the reason."""
         for number, axis, over, wrong in self._pairs():
             leaks = [fact.at for fact in wrong if not self.ours[fact]]
             if not leaks or any(self.future()):
@@ -135,16 +135,19 @@ class _Words:
             )
 
     def heeded(self) -> Iterator[str]:
-        """Arguments that do nothing, or that should."""
+        """The result ignores an argument, or depends on one that it should ignore."""
         for fact in self._of("heeds"):
             argument = self._argument(fact.argument)
             if self.ours[fact]:
-                yield f"Your result does not depend on {argument}: another one gives the same."
+                yield (
+                    f"Your result does not depend on {argument}: another value gives the same "
+                    "result."
+                )
             else:
-                yield f"Your result depends on {argument}, and should not here."
+                yield f"Your result depends on {argument}, but should not here."
 
     def missing(self) -> Iterator[str]:
-        """Positions that move nothing where they should."""
+        """A position of the result does not depend on a position of an argument, but should."""
         for number, axis, over, wrong in self._pairs():
             gaps = [fact.at for fact in wrong if self.ours[fact]]
             if not gaps or Fact("heeds", number) in self.wrong:
@@ -157,7 +160,7 @@ class _Words:
             )
 
     def gradients(self) -> Iterator[str]:
-        """Gradients that get lost on the way."""
+        """Gradients are missing or wrong."""
         for fact in self._of("gradient", "weights"):
             if self.ours[fact]:
                 if fact.kind == "weights":
@@ -174,16 +177,16 @@ class _Words:
                 )
 
     def alike(self) -> Iterator[str]:
-        """Equal inputs with unequal results."""
+        """Equal positions of an argument give unequal results."""
         for fact in self._of("alike"):
             axis, _ = fact.at
-            what = f"all positions of {self._argument(fact.argument)} along "
-            what += self._axis_in(fact.argument, axis)
+            positions = f"all positions of {self._argument(fact.argument)} along "
+            positions += self._axis_in(fact.argument, axis)
             if self.ours[fact]:
-                yield f"Where {what} are alike, your results should be alike, and they differ."
+                yield f"If {positions} are equal, your results should be equal, but they differ."
 
     def changes(self) -> Iterator[str]:
-        """What a sum or a factor on an argument does to the result."""
+        """Adding to an argument, or scaling it, changes the result in the wrong way."""
         added = f"add {LIFT:g} to all of"
         does = {"shift": added, "lift": added}
         stays = {"shift": "stay as it is", "scale": "stay as it is", "double": "double too",
@@ -198,7 +201,7 @@ class _Words:
 
 
 def _label(spec: TensorSpec | None, axis: int) -> str:
-    """What an axis is called, counted from the end; one of any number has no name."""
+    """The name of an axis, counted from the end; `LEADING` for an axis of a variadic group."""
     if spec is not None and -axis <= len(spec.dimensions):
         dimension = spec.dimensions[axis]
         if not any(d.variadic for d in spec.dimensions[axis:]):

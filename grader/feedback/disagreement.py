@@ -1,8 +1,7 @@
-"""A comparison that failed: what differs, in numbers, and as matrices beside each other."""
+"""Describes a failed comparison of two tensors, in words, in numbers and as a picture."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,32 +10,33 @@ from torch import Tensor
 
 from grader.feedback.differences import in_words
 from grader.feedback.differences.pair import PRECISION, differing
+from grader.feedback.pictures.text import cell_of
 from grader.records.grade import MatrixCell, Picture
 
 
 class Disagreement(AssertionError):
-    """Two tensors of one shape and dtype that do not agree."""
+    """Raised for two tensors of the same shape and dtype that do not agree."""
 
-    def __init__(self, what: str, ours: Tensor, theirs: Tensor, wrong: Tensor) -> None:
-        super().__init__(what)
+    def __init__(self, name: str, ours: Tensor, theirs: Tensor, wrong: Tensor) -> None:
+        super().__init__(name)
         self._pair = ours, theirs, wrong
 
     def __str__(self) -> str:
-        # When it is read, since nobody reads those of mistakes, and there are thousands.
+        # Composed on demand: known mistakes fail thousands of tests, and those texts are unused.
         ours, theirs, wrong = self._pair
-        said = (in_words(theirs, ours, wrong=wrong), _numbers(theirs, ours, wrong))
-        return f"{self.args[0]}: {'; '.join(part for part in said if part)}"
+        parts = (in_words(theirs, ours, wrong=wrong), _numbers(theirs, ours, wrong))
+        return f"{self.args[0]}: {'; '.join(part for part in parts if part)}"
 
     def picture(self, names: Sequence[str] | None = None) -> Picture | None:
-        """Expected beside actual beside where they differ; `names` are those of the axes."""
+        """The expected values, the actual ones and their differences; `names` are the axes'."""
         ours, theirs, wrong = self._pair
         return picture_of(ours, theirs, names=names, wrong=wrong)
 
 
 def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
-    """How many elements differ, and the worst of them; of a single number, only what it is."""
+    """The number of elements that differ, and the worst of them; for a scalar both values."""
     if not ours.dim():
-        expected, got = _tell_apart(ours.item(), theirs.item())
+        expected, got = _distinct(ours.item(), theirs.item())
         return f"expected {expected}, got {got}"
     share = f"{int(wrong.sum())} of {wrong.numel()} elements differ"
     nans = theirs.isnan()
@@ -47,12 +47,12 @@ def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
         return f"{share}, the first at {at}: expected {_at(ours, at)}, got {_at(theirs, at)}"
     gap = (theirs.double() - ours.double()).abs().nan_to_num(nan=0.0, posinf=torch.inf)
     at = _index(wrong & (gap == gap[wrong].max()))
-    expected, got = _tell_apart(_at(ours, at), _at(theirs, at))
+    expected, got = _distinct(_at(ours, at), _at(theirs, at))
     return f"{share}; the largest difference is at {at}: expected {expected}, got {got}"
 
 
-def _tell_apart(expected: float, got: float) -> tuple[str, str]:
-    """Both numbers with as many digits as it takes to see the difference, four at least."""
+def _distinct(expected: float, got: float) -> tuple[str, str]:
+    """Both numbers with at least four digits, and as many as show the difference."""
     pairs = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in range(4, 18))
     return next((pair for pair in pairs if pair[0] != pair[1]), (repr(expected), repr(got)))
 
@@ -65,9 +65,9 @@ def _at(tensor: Tensor, index: Sequence[int]) -> Any:
     return tensor[tuple(index)].item()
 
 
-# --- data ----------------------------------------------------------------------------------------
+# --- picture -------------------------------------------------------------------------------------
 #
-# From two tensors that should be alike to the part of them that is worth a look.
+# Cuts the part worth showing out of two tensors that should be equal.
 
 
 MOST_CELLS = 12  # rows, and columns
@@ -76,12 +76,12 @@ MOST_CELLS = 12  # rows, and columns
 def picture_of(
     ours: Tensor, theirs: Tensor, *, names: Sequence[str] | None = None, wrong: Tensor | None = None
 ) -> Picture | None:
-    """The first matrix that differs, or as much of it as people can take in.
+    """The first matrix that differs, cut to at most `MOST_CELLS` rows and columns.
 
-    Both are tensors of one shape; a vector is one row. `names` are those of all axes, or of the
-    last two; `wrong` says which elements differ, and without it the tolerances of `torch.testing`
-    do. None where there is nothing to see: a single element, no difference, two shapes or dtypes,
-    complex numbers.
+    Both tensors have the same shape; a vector becomes a single row. `names` are the names of all
+    axes, or of the last two. `wrong` marks the elements that differ; by default they are those
+    beyond the tolerances of `torch.testing`. Returns None if there is nothing to show: a single
+    element, no difference, different shapes or dtypes, complex numbers.
     """
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return None
@@ -115,7 +115,7 @@ def picture_of(
 
 
 def _corner(wrong: Tensor) -> tuple[int, int]:
-    """Where a window begins that has a difference in it."""
+    """The top left corner of a window that contains a difference."""
     rows, columns = wrong.shape
     top, left = (
         _start(rows, int(wrong.any(1).nonzero()[0])),
@@ -123,32 +123,29 @@ def _corner(wrong: Tensor) -> tuple[int, int]:
     )
     if bool(wrong[top : top + MOST_CELLS, left : left + MOST_CELLS].any()):
         return top, left
-    row, column = (int(step) for step in wrong.nonzero()[0])  # where row and column do not meet
+    row, column = (
+        int(step) for step in wrong.nonzero()[0]
+    )  # the first such row and column may not cross at a difference
     return _start(rows, row), _start(columns, column)
 
 
 def _start(size: int, wanted: int) -> int:
-    """Where a window begins that holds the wanted index: at the beginning, if that will do."""
+    """The first index of a window that contains the wanted index; 0 if possible."""
     return 0 if wanted < MOST_CELLS else min(wanted, size - MOST_CELLS)
 
 
 def _matrix(tensor: Tensor) -> Tensor:
-    """Of a vector one row; and everything but truth values in float64."""
+    """The tensor as a matrix in float64; truth values stay as they are."""
     matrix = tensor.detach().reshape(1, -1) if tensor.dim() == 1 else tensor.detach()
     return matrix if matrix.dtype == torch.bool else matrix.double()
 
 
 def _cells(matrix: Tensor) -> tuple[tuple[MatrixCell, ...], ...]:
-    return tuple(tuple(map(_cell, row)) for row in matrix.tolist())
-
-
-def _cell(value: float | bool) -> MatrixCell:
-    """JSON has no word for what is not finite."""
-    return value if isinstance(value, bool) or math.isfinite(value) else str(value)  # type: ignore[return-value]
+    return tuple(tuple(map(cell_of, row)) for row in matrix.tolist())
 
 
 def _caption(at: Sequence[int], names: Sequence[str] | None, dims: int) -> str:
-    """Which matrix of many: "batch 0, heads 1"."""
+    """The indices of the matrix shown: "batch 0, heads 1"."""
     if names is None or len(names) != dims:
         return f"at [{', '.join(map(str, at))}]"
     return ", ".join(f"{name} {index}" for name, index in zip(names, at, strict=False))

@@ -1,7 +1,7 @@
-"""How near comparisons came to their tolerances: noted only while somebody listens.
+"""Notes how near comparisons come to their tolerances, inside `listening`.
 
-A verdict should not hang on rounding. Right answers stay far below a tolerance and wrong ones far
-above it, or the next processor judges otherwise.
+A verdict must not depend on rounding. Right answers should stay far below a tolerance and wrong
+answers far above it, since another processor rounds differently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from grader.course.tolerances import Tolerance
 
 @dataclass(frozen=True)
 class Margin:
-    """What was measured, over what is allowed: at most 1 passes. Nothing should lie in between."""
+    """The ratio of a measured value to its limit: at most 1 passes.
+
+    A ratio between `low` and `high` is too near to the limit.
+    """
 
     ratio: float
     low: float
@@ -28,51 +31,51 @@ class Margin:
 
     @property
     def doubtful(self) -> bool:
-        """Whether another processor may judge otherwise."""
+        """Whether another processor may give another verdict."""
         return self.low < self.ratio < self.high
 
     @property
     def distance(self) -> tuple[bool, float]:
-        """How far from the verdict's edge, to sort by: what is in doubt comes first."""
+        """A key to sort by: doubtful margins first, then by distance from the limit."""
         return not self.doubtful, abs(math.log(self.ratio)) if self.ratio > 0 else math.inf
 
 
-_heard: ContextVar[list[Margin] | None] = ContextVar("heard", default=None)
+_noted: ContextVar[list[Margin] | None] = ContextVar("noted", default=None)
 
 
 @contextmanager
 def listening() -> Iterator[list[Margin]]:
-    """Hear of the margins of all comparisons inside."""
-    heard: list[Margin] = []
-    before = _heard.set(heard)
+    """Collect the margins of all comparisons inside the ``with``."""
+    noted: list[Margin] = []
+    before = _noted.set(noted)
     try:
-        yield heard
+        yield noted
     finally:
-        _heard.reset(before)
+        _noted.reset(before)
 
 
 def note(theirs: Tensor, ours: Tensor, within: Tolerance) -> None:
-    """A comparison of values: the worst difference over its tolerance.
+    """Note a comparison of values: the largest difference divided by its tolerance.
 
-    NaN, and what is infinite on one side only, is beyond any margin.
+    The ratio is infinite for NaN, and for values that are infinite on one side only.
     """
-    heard = _heard.get()
-    if heard is None or not theirs.numel() or theirs.device.type != "cpu":
+    noted = _noted.get()
+    if noted is None or not theirs.numel() or theirs.device.type != "cpu":
         return
     allowed = within.atol + within.rtol * ours.double().abs()
     off = (theirs.double() - ours.double()).abs()
-    off = torch.where(theirs == ours, 0.0, off)  # infinities too
+    off = torch.where(theirs == ours, 0.0, off)  # equal infinities too
     ratio = (off / allowed).nan_to_num(nan=math.inf).max().item()
-    heard.append(Margin(ratio, 1 / 3, 3.0))
+    noted.append(Margin(ratio, 1 / 3, 3.0))
 
 
 def note_count(measured: float, allowed: float) -> None:
-    """A count of work, memory or width."""
-    heard = _heard.get()
-    if heard is not None and allowed > 0:
-        heard.append(Margin(measured / allowed, 1.0, 1.5))
+    """Note a count of work, memory or width."""
+    noted = _noted.get()
+    if noted is not None and allowed > 0:
+        noted.append(Margin(measured / allowed, 1.0, 1.5))
 
 
-def nearest(heard: list[Margin]) -> Margin | None:
-    """The margin of those that is nearest to its verdict's edge; one that is in doubt, if any."""
-    return min(heard, key=lambda one: one.distance, default=None)
+def nearest(noted: list[Margin]) -> Margin | None:
+    """The margin that is nearest to its limit; a doubtful margin if there is any."""
+    return min(noted, key=lambda margin: margin.distance, default=None)

@@ -1,4 +1,4 @@
-"""Text that students read. It says what was expected, what came, and what to look at."""
+"""Messages for students: each says what is expected and wrong, and suggests where to look."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def at(place: Place | None) -> str:
 
 
 def still_missing(found: Found, in_cells: bool = False) -> str:
-    """What to do about a stub, or about a name that no file or cell defines."""
+    """The message for a stub, or for a name that no file or cell defines."""
     if found.status == "stub":
         return UNTOUCHED_CELL if in_cells else UNTOUCHED
     if in_cells:
@@ -58,28 +58,30 @@ UNREADY_CELL: dict[Unready, str] = UNREADY | {
 
 
 def unready(name: str, bases: Mapping[str, Unready], in_cells: bool = False) -> str:
-    """What to do first: a line for each exercise that another one uses, and that is not right."""
-    said, check = (UNREADY_CELL, 'grader.check("{}")') if in_cells else (UNREADY, "grader check {}")
+    """A line for each exercise that must be solved before `name`, since `name` uses it."""
+    texts, check = (
+        (UNREADY_CELL, 'grader.check("{}")') if in_cells else (UNREADY, "grader check {}")
+    )
     return "\n".join(
-        said[why].format(base=base, name=name, check=check.format(base))
+        texts[why].format(base=base, name=name, check=check.format(base))
         for base, why in bases.items()
     )
 
 
 def bases_title(bases: Iterable[str]) -> str:
-    """The title of the look at exercises that another one uses."""
-    return f"What it uses is right: {rows.listed([*bases], 'and')}"
+    """The title of the check that the exercises used by this exercise are right."""
+    return f"The exercises that it uses are right: {rows.listed([*bases], 'and')}"
 
 
 def broken(found: Found) -> str:
-    """A definition in a text that is not Python."""
+    """The message for a definition in a text that is not Python."""
     if found.place is None:
         return f"it cannot be read: {found.message}"
     return f"{at(found.place)} is not valid Python: {found.message}"
 
 
 def unreadable(listed: Iterable[Found]) -> list[str]:
-    """A line for each place at which a text is not Python, with the exercises that it costs."""
+    """A line for each syntax error, with the exercises that it costs."""
     costs: dict[str, list[str]] = {}
     for found in listed:
         if found.status == "broken":
@@ -87,7 +89,7 @@ def unreadable(listed: Iterable[Found]) -> list[str]:
     return [f"{why}; it costs {rows.some_of(names)}" for why, names in costs.items()]
 
 
-# What torch says of other things than sizes, and what we say to it.
+# Explanations for torch's errors that are not about sizes, by patterns of those errors.
 MEANINGS = {
     r"\bdevices?\b.*\bmeta\b|\bmeta\b.*\bdevices?\b": (
         "meta is a pretend device, on which this is tried without a GPU."
@@ -107,30 +109,28 @@ def raised(
     operands: Mapping[str, Sequence[int]],
     sizes: Mapping[str, int],
 ) -> str:
-    """An exception from student code. `operands` and `sizes` are those of `shapes.explained`."""
+    """The message for an exception from student code; see `shapes.explained` for the mappings."""
     where = f"{at(place)} " if place else "it "
     if kind == "NotImplementedError" and 'missing the required "forward"' in text:
         return (
-            "torch finds no forward in the class: is it spelled so, and does it stand in the class?"
+            "torch finds no forward in the class: is its name spelled right, and is it indented "
+            "as part of the class?"
         )
     if kind == "NotImplementedError" and (place is None or "raise" in place.text):
         return f"{where}still raises NotImplementedError: there is a part to write"
     if place and kind == "EOFError" and "input(" in place.text:
-        return f"{where}asks with input(), and nobody types in a check: take the arguments instead"
+        return f"{where}asks with input(), which no check can answer: use the arguments instead"
     if place and any(word in place.text for word in STOPS):
         return f"{where}stops for a debugger: that is done with grader check NAME --pdb"
     line = f"  {place.text}" if place and place.text else ""
     first = f"{where}raised {kind}" + (f": {text}" if text else "")
-    meaning = shapes.explained(text, operands, sizes) or _meaning(text)
+    meanings = (meaning for pattern, meaning in MEANINGS.items() if re.search(pattern, text))
+    meaning = shapes.explained(text, operands, sizes) or next(meanings, None)
     return "\n".join(part for part in (first, line, meaning) if part)
 
 
-def _meaning(text: str) -> str | None:
-    return next((said for told, said in MEANINGS.items() if re.search(told, text)), None)
-
-
 def with_prints(message: str | None, printed: str) -> str | None:
-    """A message, and below it what the student's code printed meanwhile."""
+    """A message, followed by the output that the student's code printed."""
     if not message or not printed.strip():
         return message
     return f"{message}\nyour code printed:\n" + "\n".join(
@@ -139,7 +139,7 @@ def with_prints(message: str | None, printed: str) -> str | None:
 
 
 def signature(found: Found, contract: Contract) -> str | None:
-    """What is wrong with a definition's parameters, or None."""
+    """The message for parameters that do not fit the contract, or None."""
     if contract.kind == "module" and found.kind == "function":
         return f"{found.name} should be a class (an nn.Module), not a function"
     if contract.kind == "function" and found.kind == "class":
@@ -161,7 +161,7 @@ def signature(found: Found, contract: Contract) -> str | None:
 
 
 def _does_not_bind(name: str, listed: Sequence[Argument], wanted: Signature) -> str | None:
-    """Why the contract's arguments cannot be passed by position."""
+    """Why the contract's arguments cannot be passed by position, or None."""
     names = ", ".join(
         f"{parameter.name}=…" if parameter.optional else parameter.name
         for parameter in wanted.parameters
@@ -187,7 +187,7 @@ def forbidden_title(titles: Sequence[str]) -> str:
 
 
 def forbidden(uses: Sequence[Use]) -> str:
-    """Which forbidden operation was used, and where."""
+    """The message for a forbidden operation, with its place."""
     use = next((use for use in uses if use.place is not None), uses[0])
     where = at(use.place) if use.place is not None else "your code"
     return (
@@ -196,7 +196,7 @@ def forbidden(uses: Sequence[Use]) -> str:
 
 
 def uncounted(use: Use) -> str:
-    """What hides operations from those who count them."""
+    """The message for code that hides tensor operations from the counter."""
     name = use.function if use.function in (*EVASIONS, *HIDING_MODULES) else "something"
     return (
         f"{at(use.place)} uses {name}, which hides tensor operations, and this test counts them: "
@@ -205,7 +205,7 @@ def uncounted(use: Use) -> str:
 
 
 def unkept(use: Use) -> str:
-    """A line that makes a new tensor and does nothing with it."""
+    """The message for a line that makes a new tensor and discards it."""
     name = use.function if use.function in GIVES_NEW else "this call"
     return (
         f"{at(use.place)}: `{name}` gives a new tensor and leaves the old one as it was, and here "

@@ -1,7 +1,7 @@
-"""Torch's own words on sizes that do not fit, in one sentence of ours.
+"""Explains torch's errors about sizes that do not fit.
 
-Torch tells two numbers at most. What a student needs is the rule, whose sizes these are, and what
-each size means: names of dimensions, as the exercise's statement has them.
+Torch names two numbers at most. The explanation adds the rule, the tensors' shapes, and the meaning
+of each size: the names of dimensions in the exercise's statement.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ PRODUCT = (
 )
 BROADCAST = (
     "element by element, sizes are compared from the last one on: two must be equal, or one of "
-    "them 1, and {left} is not {right}. Where one of them is a sum, mean or max, keepdim=True "
-    "keeps its axis as a 1"
+    "them 1, and {left} is not {right}. If you took a sum, mean or max, keepdim=True keeps its "
+    "axis as a 1"
 )
 
-# What torch says, and what we say; groups of the one are fields of the other.
+# Explanations by patterns of torch's errors; a pattern's groups fill the explanation's fields.
 RULES = {
     r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<left>\d+) and (?P<right>\d+)x": PRODUCT,
     r"batch2 tensor to be: \[\d+, (?P<left>\d+)\] but got: \[\d+, (?P<right>\d+)\]": PRODUCT,
@@ -50,23 +50,23 @@ RULES = {
 
 
 def explained(text: str, operands: Mapping[str, Shape], sizes: Mapping[str, int]) -> str | None:
-    """What an error of torch's about sizes means; None where it is about something else.
+    """Explain torch's error about sizes; None if the error is about something else.
 
-    `operands` are the shapes of what the failing line names, `sizes` those of the exercise's
-    dimensions in this call.
+    `operands` are the shapes of the tensors in the failing line, by name; `sizes` are the sizes of
+    the exercise's dimensions in this call.
     """
     for pattern, sentence in RULES.items():
         if match := re.search(pattern, text):
-            told = sentence.format(**match.groupdict())
-            return f"{told[0].upper()}{told[1:]}.{_here(operands, sizes)}"
+            rule = sentence.format(**match.groupdict())
+            return f"{rule[0].upper()}{rule[1:]}.{_here(operands, sizes)}"
     return None
 
 
 def _here(operands: Mapping[str, Shape], sizes: Mapping[str, int]) -> str:
-    """Whose sizes these are: ``Here x is (5, 4) and W is (6, 4) (tokens = 5, d_in = 4).``."""
+    """The shapes of the tensors: ``Here x is (5, 4) and W is (6, 4) (tokens = 5, d_in = 4).``."""
     if not operands:
         return ""
-    shapes = [f"{name} is {_shown(shape)}" for name, shape in operands.items()]
+    shapes = [f"{name} is {tuple(shape)}" for name, shape in operands.items()]
     seen = dict.fromkeys(size for shape in operands.values() for size in shape)
     meant = [f"{' or '.join(names)} = {size}" for size in seen if (names := _named(size, sizes))]
     return f" Here {listed(shapes, 'and')}" + (f" ({', '.join(meant)})." if meant else ".")
@@ -74,7 +74,3 @@ def _here(operands: Mapping[str, Shape], sizes: Mapping[str, int]) -> str:
 
 def _named(size: int, sizes: Mapping[str, int]) -> list[str]:
     return [name for name, own in sizes.items() if own == size and size > 1]
-
-
-def _shown(shape: Shape) -> str:
-    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"

@@ -1,7 +1,7 @@
-"""What people see in a terminal. No logic: results come in, text goes out.
+"""Prints results in a terminal.
 
-Student names, messages and source lines are printed as plain text: markup and control
-characters in them mean nothing here.
+Student names, messages and source lines are printed as plain text: their markup and control
+characters have no effect.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from grader.feedback.verdict import Finding, Verdict, Wording
 from grader.records.grade import Picture
 from grader.records.rows import Row, called, counted
 
-WRONG_CELL = rf"\S*{UNICODE.wrong}"  # of a picture: a cross, or a number with one behind it
-NOT_GRADED = "not graded: {}"  # of a conflict
+WRONG_CELL = rf"\S*{UNICODE.wrong}"  # in a picture: a cross, or a number followed by a cross
+NOT_GRADED = "not graded: {}"  # the reason is a conflict between submissions
 
 
 def safe(text: str) -> str:
@@ -32,12 +32,12 @@ def safe(text: str) -> str:
 
 
 def course_line(course: Course) -> str:
-    """Which course's code runs: every command that grades says so."""
+    """The line with which every command that grades names the course whose code it runs."""
     return safe(f"course: {course.label}")
 
 
 def indented(console: Console, text: Text, indent: int = 0) -> None:
-    """Print text that a terminal's width wraps; where programs read along, each line as it is."""
+    """Print text wrapped to the terminal's width; without a terminal, do not wrap lines."""
     if console.is_terminal:
         console.print(Padding(text, (0, 0, 0, indent), expand=False))
         return
@@ -46,15 +46,15 @@ def indented(console: Console, text: Text, indent: int = 0) -> None:
 
 
 def print_plain(console: Console, text: str, style: str = "", indent: int = 0) -> None:
-    """Print text in which no markup and no control character means anything."""
+    """Print text without interpreting its markup or control characters."""
     indented(console, Text(safe(text), style=style), indent)
 
 
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
-    """A sign of life while something takes seconds; nothing where nobody looks."""
+    """Show a spinner while something takes seconds, if the output is a terminal."""
     console = Console(stderr=True)
-    # A notebook's cell looks like a terminal, and keeps each turn of the wheel.
+    # A notebook's cell claims to be a terminal, but keeps every frame of the spinner.
     if not console.is_terminal or "JPY_PARENT_PID" in os.environ:
         yield
         return
@@ -66,11 +66,11 @@ def waiting(doing: str) -> Iterator[None]:
 def progress(
     console: Console, doing: str, total: int, *, first: str = "loading torch"
 ) -> Iterator[Callable[[], None]]:
-    """A bar that is gone when the work is done; what it yields is called after each part of it.
+    """Show a progress bar while work is done; call the yielded function after each part.
 
-    `first` is what is done before the first part.
+    `first` is the bar's text before the first part is done.
     """
-    # Imported here: most commands draw none, and each would wait for it.
+    # Imported here, since most commands draw no bar and the import is slow.
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -93,7 +93,7 @@ def who(row: Row) -> str:
 
 
 def notes(rows: Sequence[Row]) -> Iterator[Text]:
-    """What an instructor should know of single submissions."""
+    """Lines about submissions that need an instructor's attention."""
     for row in rows:
         grade = row.grade
         if grade is None:
@@ -119,7 +119,7 @@ def notes(rows: Sequence[Row]) -> Iterator[Text]:
 
 
 def all_asked(course: Course, noun: str = "") -> str:
-    """How many exercises there are to solve: ``12``, or ``3 asked`` where others do not count.
+    """The number of exercises to solve: ``12``, or ``3 asked`` if the course has others.
 
     With a `noun`, ``12 exercises`` or ``3 asked exercises``.
     """
@@ -128,17 +128,18 @@ def all_asked(course: Course, noun: str = "") -> str:
     return counted(asked, f"{which}{noun}") if noun else f"{asked} {which}".strip()
 
 
-def signed(told: Verdict | Wording) -> tuple[str, str]:
-    """A sign with a space behind it, and its colour."""
-    return f"{told.sign} ", told.color
+def signed(result: Verdict | Wording) -> tuple[str, str]:
+    """A sign followed by a space, and its colour."""
+    return f"{result.sign} ", result.color
 
 
 def show_verdict(
     console: Console, verdict: Verdict, detail: bool, *, picture_first: bool = False
 ) -> None:
-    """One exercise: solved, untouched, or what is wrong with it first.
+    """Print an exercise's verdict: its state, and the tests that did not pass.
 
-    With `picture_first`, the picture stands beside the mistake that it shows, where one is named.
+    With `detail`, print all tests. With `picture_first`, the picture of a named mistake comes
+    directly below the mistake.
     """
     again = "  (it was solved before)" if verdict.lost else ""
     console.print(
@@ -147,7 +148,7 @@ def show_verdict(
     _below(console, 4, verdict.which_counts, "yellow")
     if not detail and verdict.state != "unsolved":
         return
-    if verdict.mistake is not None:  # one name for all that failed
+    if verdict.mistake is not None:  # named once for all tests
         _below(console, 4, verdict.mistake.heading, "bold")
         _below(console, 4, verdict.mistake.hint, "italic")
     early = [f for f in verdict.findings if f.is_best_picture and picture_first and f.mistake]
@@ -178,7 +179,7 @@ def _picture(console: Console, finding: Finding) -> None:
 
 
 def show_picture(console: Console, picture: Picture, indent: int, most: int) -> None:
-    """A picture of at most `most` columns, wrong cells in red; nothing where there is no room."""
+    """Print a picture at most `most` characters wide, if there is room, with wrong cells in red."""
     text = Text(safe(drawn(picture, width=min(console.width - indent, most)) or ""))
     text.highlight_regex(WRONG_CELL, "red")
     if text:

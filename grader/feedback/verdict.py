@@ -1,8 +1,8 @@
-"""A verdict: one exercise's result as every screen tells it.
+"""A verdict: an exercise's result in the form that every screen renders.
 
-`verdict_of` makes it, once; the terminal, plain lines, notebooks, pages, Gradescope, otter and
-GitHub Classroom render it. A screen chooses what it shows and how, and reads no meaning out of a
-text. Words for how a test ended are in `WORDINGS`.
+`verdict_of` makes it. The terminal, plain lines, notebooks, pages, Gradescope, otter and GitHub
+Classroom render it. A screen chooses the parts to show, and never parses a text for its meaning.
+`WORDINGS` holds the words for each way in which a test can end.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ STATEMENT = "The statement"
 
 @dataclass(frozen=True)
 class Wording:
-    """How a test ended: a sign and its colour, and words of three lengths."""
+    """The words for a test's status in three lengths, with a sign and its colour."""
 
     sign: str
     color: str
-    word: str  # before a title
-    phrase: str  # behind a title
+    word: str  # goes before a title
+    phrase: str  # goes after a title
     sentence: str
 
 
@@ -53,7 +53,7 @@ WORDINGS: Mapping[TestStatus, Wording] = {
     ),
 }  # fmt: skip
 
-# A verdict reads like such a test, and is called so.
+# For each state of a verdict, the test status whose sign it uses, and its phrase.
 STATES: Mapping[State, tuple[TestStatus, str]] = {
     "solved": ("passed", "solved"),
     "untouched": ("missing", "not written yet"),
@@ -71,63 +71,63 @@ class Mistake:
 
     @property
     def heading(self) -> str:
-        """Its title, and where it was made."""
+        """Its title, preceded by the earlier exercise in which it was made, if any."""
         return f"Follows from {self.follows}: {self.title}" if self.follows else self.title
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One test: what it asks for, how it ended, and what was seen."""
+    """The result of one test, ready to be shown."""
 
     name: str
     title: str
     status: TestStatus
     hidden: bool
-    engines_own: bool  # no test of a course: that the exercise is there, can be called, …
+    engines_own: bool  # a check of the engine, not of the course: the exercise is there, …
     points: float
     max: float
-    case: str  # the parameters that it did not pass with; empty where it has none
-    reason: str  # why it did not pass, or empty; it may hold what a student's code printed
-    rules: Mapping[str, str]  # of the statement: those that it found broken, by their keys
-    message: str  # the reason, with the case that it is about and the rules that no other told yet
+    case: str  # the parameters with which it failed, if the test has any
+    reason: str  # why it did not pass, or empty; may hold output of the student's code
+    rules: Mapping[str, str]  # the statement's rules that it found broken, by key
+    message: str  # the case, the reason, and the rules that no earlier finding has quoted
     mistake: Mistake | None
     picture: Picture | None
-    is_best_picture: bool  # the picture to show where one is enough: it shows the most
+    is_best_picture: bool  # whether to show this picture if only one is shown
 
     @property
     def wording(self) -> Wording:
-        """How it ended, in words."""
+        """The words for its status."""
         return WORDINGS[self.status]
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The mistake's heading and hint, where one is named."""
+        """The mistake's heading and hint; empty if no mistake is named."""
         return (self.mistake.heading, self.mistake.hint) if self.mistake is not None else ()
 
     @property
     def quiet(self) -> bool:
-        """Whether it passed, or was not run: nobody has to read it."""
+        """Whether it passed or was skipped, so that a student need not read it."""
         return self.status in ("passed", "skipped")
 
     @property
     def bare(self) -> bool:
-        """Whether nothing is written yet, and another finding says so."""
+        """Whether the exercise is not written yet, which another finding reports."""
         return self.status == "missing" and not self.reason
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One exercise: what to say first, and test by test."""
+    """The result of one exercise, ready to be shown: a summary, and a finding for each test."""
 
     exercise: str
     unit: str
     points: float
     max: float
     state: State
-    faulty: bool  # the grader itself failed in it: its points are not known
-    solved_before: bool  # as far as that is known
-    unchecked: Mapping[str, str]  # rules that grades look at, and these checks do not
-    mistakes: tuple[Mistake, ...]  # each once, the likeliest first
+    faulty: bool  # the grader itself failed, and the points are unknown
+    solved_before: bool  # False if unknown
+    unchecked: Mapping[str, str]  # rules that only hidden tests check, by key
+    mistakes: tuple[Mistake, ...]  # without repetition, in the order of the tests
     findings: tuple[Finding, ...]
 
     @property
@@ -137,7 +137,7 @@ class Verdict:
 
     @property
     def sign(self) -> str:
-        """The sign of a test that ended so."""
+        """The sign for the state."""
         return WORDINGS[STATES[self.state][0]].sign
 
     @property
@@ -152,7 +152,7 @@ class Verdict:
 
     @property
     def left_unchecked(self) -> str:
-        """The rules that only grades look at, in lines, once all checks passed; or nothing."""
+        """The rules that only hidden tests check, a line each; empty unless solved."""
         if not (self.solved and self.unchecked):
             return ""
         return "\n".join(
@@ -161,23 +161,23 @@ class Verdict:
 
     @property
     def lost(self) -> bool:
-        """Whether it was solved once, and is no longer."""
+        """Whether it was solved before, but is not now."""
         return self.solved_before and not self.solved
 
     @property
     def which_counts(self) -> str:
-        """In lines, which of several definitions counts as the answer; or nothing."""
-        there = [one for one in self.findings if one.name == EXISTS and one.status == "passed"]
+        """The definition that counts as the answer, if there are several; or empty."""
+        there = [f for f in self.findings if f.name == EXISTS and f.status == "passed"]
         return there[0].message if there else ""
 
     @property
     def mistake(self) -> Mistake | None:
-        """The mistake to name where only one is named."""
+        """The mistake to show if only one is shown."""
         return self.mistakes[0] if self.mistakes else None
 
     @property
     def worth_reading(self) -> tuple[Finding, ...]:
-        """The findings without checks of the engine's own that passed."""
+        """All findings except passed checks of the engine."""
         return tuple(f for f in self.findings if not f.engines_own or f.status != "passed")
 
     @property
@@ -187,15 +187,15 @@ class Verdict:
 
 
 def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
-    """What there is to tell of a result; `solved_before` is what is known of this student."""
+    """Make the verdict of a result; `solved_before` says whether the student solved it earlier."""
     best = _best_picture(result)
-    told: set[str] = set()  # a rule is quoted once, where it is first broken
+    quoted_rules: set[str] = set()  # a rule is quoted only at the first test that found it broken
     findings = []
     for test in result.tests:
-        new = {key: said for key, said in test.rules.items() if key not in told}
-        # Where the mistake was made elsewhere, the rules of this exercise are beside the point.
+        new = {key: rule for key, rule in test.rules.items() if key not in quoted_rules}
+        # If the mistake was made in another exercise, this exercise's rules do not explain it.
         findings.append(_finding(test, {} if test.follows else new, test is best))
-        told |= {*new}
+        quoted_rules |= {*new}
     return Verdict(
         result.name,
         result.unit,
@@ -211,7 +211,7 @@ def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
 
 
 def quoted(key: str, sentence: str) -> str:
-    """A rule of the statement, as it stands beside a test that found it broken."""
+    """A rule of the statement, as shown below a test that found it broken."""
     return f"{STATEMENT if key in BUILT_IN else f'The rule {key!r}'}: {sentence}"
 
 
@@ -223,6 +223,7 @@ def mistake_of(test: TestResult) -> Mistake | None:
 
 
 def _finding(test: TestResult, rules: Mapping[str, str], best_picture: bool) -> Finding:
+    message = (test.told, *(quoted(*rule) for rule in rules.items()), *test.behaviour)
     return Finding(
         test.name,
         test.title,
@@ -234,19 +235,15 @@ def _finding(test: TestResult, rules: Mapping[str, str], best_picture: bool) -> 
         test.case or "",
         test.message or "",
         test.rules,
-        _joined(test.told, *(quoted(*rule) for rule in rules.items()), *test.behaviour),
+        "\n".join(filter(None, message)),
         mistake_of(test),
         test.picture,
         best_picture,
     )
 
 
-def _joined(*parts: str | None) -> str:
-    return "\n".join(filter(None, parts))
-
-
 def _best_picture(result: ExerciseResult) -> TestResult | None:
-    """The first of the tests whose picture has the most cells."""
+    """The first test whose picture has the most cells."""
     drawn = [
         (len(test.picture.wrong) * len(test.picture.wrong[0]), test)
         for test in result.tests

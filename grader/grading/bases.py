@@ -40,7 +40,7 @@ def at_fault(
     if not first:
         return []
     title = sentences.bases_title(first)
-    message = sentences.unready(name, first, desk.backend.in_cells)
+    message = sentences.unready(name, first, seat.session.in_cells)
     return [TestResult(BASES, title, "failed", hidden=False, message=message)]
 
 

@@ -19,8 +19,9 @@ from grader.course.references import Listener, LiveOracle, Oracle, Reference
 from grader.course.statements import stated_or_none
 from grader.course.tensors import Make
 from grader.feedback.margins import Margin
-from grader.grading.diagnosis import Diagnosis, Known, LiveKnown
-from grader.grading.recorded import Behaviour
+from grader.grading.diagnosis import Diagnosis
+from grader.grading.replays import Replays
+from grader.grading.sheet import Sheet
 from grader.intake import Submission
 from grader.proxies.calls import Calls
 from grader.proxies.remote import Student
@@ -40,13 +41,12 @@ class Desk:
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
     stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
-    known: Known | None = None  # the results of mistakes and references in the tests
+    known: Sheet | None = None  # how tests end on known answers
     isolation: tuple[str, ...] = ()  # the layers of each jail; and "weak", if they do not suffice
     device: Device = "cpu"  # on which submissions compute
     listener: Callable[[Make, Seat], Listener] | None = None  # see `listening`
     margins: list[Measured] | None = None  # see `measuring`
     in_full: bool = False  # whether verdicts of hidden tests are for an instructor, who sees all
-    behaviours: dict[str, Behaviour | None] = field(default_factory=dict)  # of right answers
 
     def make(self, exercise: str, test: str, case: str, seed: str = "") -> Make:
         """The seeded inputs for one case of one test; without a seed, by the desk's seed."""
@@ -68,10 +68,11 @@ class Desk:
         return self.oracle.definitions
 
     @property
-    def live(self) -> LiveKnown:
-        """The library of mistakes itself, in a course with solutions."""
-        assert isinstance(self.known, LiveKnown)
-        return self.known
+    def live(self) -> Replays:
+        """The known answers themselves, in a course with solutions."""
+        assert self.known is not None
+        assert self.known.replays is not None
+        return self.known.replays
 
     @contextmanager
     def listening(self, listener: Callable[[Make, Seat], Listener]) -> Iterator[None]:
@@ -96,7 +97,7 @@ class Desk:
 
     def close(self) -> None:
         """End the process in which known mistakes run."""
-        if isinstance(self.known, LiveKnown):
+        if self.known is not None:
             self.known.close()
 
     @property

@@ -24,8 +24,9 @@ from grader.feedback import sentences
 from grader.grading.bases import at_fault
 from grader.grading.behaviour import behaves
 from grader.grading.desk import Desk, Seat
-from grader.grading.diagnosis import Answers, CaseName, Given
+from grader.grading.diagnosis import Answers, CaseName
 from grader.grading.play import Transcript, play
+from grader.grading.replays import Given
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.records.faults import HostFault
@@ -206,7 +207,7 @@ class Climb:
         self.name = name
         self._desk, self._seat = desk, seat
         self._found = seat.calls.found[name]
-        self._firsts = [_exists(self._found, desk.backend.in_cells)]
+        self._firsts = [_exists(self._found, seat.session.in_cells)]
         self._top = len(rung.order)  # the highest rung that is worth trying
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: dict[CaseName, Given] = {}

@@ -10,10 +10,11 @@ import torch
 from grader.course.collection import Test, collect, rung
 from grader.course.references import Oracle, open_oracle
 from grader.grading.desk import Desk
-from grader.grading.diagnosis import LiveKnown
-from grader.grading.outcomes import MistakesFile, cache
 from grader.grading.play import replay
 from grader.grading.recorded import Recorded
+from grader.grading.replays import Replays
+from grader.grading.rows import Rows, cache
+from grader.grading.sheet import Sheet
 from grader.mistakes import Library, load_library
 from grader.records.faults import CallError
 from grader.sandbox.jails import shortfall
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from grader.grading.order import Order  # which opens a desk here
 
 
-def set_up(order: Order, behind: Backend, outcomes: MistakesFile | None = None) -> Desk:
+def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
     """Load references and tests for a desk; `behind` has been started.
 
-    In a course without solutions, recordings answer in their place. `outcomes` keeps the results
-    of mistakes in tests. Raises `CallError` if the course or the machine is unfit.
+    In a course without solutions, recordings answer in their place. The sheet reads `rows` and adds
+    to them. Raises `CallError` if the course or the machine is unfit.
     """
     course = order.course
     if order.device == "cuda" and not torch.cuda.is_available():
@@ -49,12 +50,12 @@ def set_up(order: Order, behind: Backend, outcomes: MistakesFile | None = None) 
         tests,
         fingerprint=course.fingerprint(),
         stubs=pristine,
-        known=recorded,
+        known=Sheet(recorded.rows) if recorded is not None else None,
         isolation=_layers(order, behind),
         device=order.device,
     )
     if recorded is None:
-        desk.known = live_known(desk, load_library(course, tests), outcomes)
+        desk.known = live_known(desk, load_library(course, tests), rows)
     return desk
 
 
@@ -84,22 +85,22 @@ def _layers(order: Order, behind: Backend) -> tuple[str, ...]:
     return behind.layers if reach is None else (*behind.layers, "weak")
 
 
-def live_known(desk: Desk, library: Library, outcomes: MistakesFile | None = None) -> LiveKnown:
-    """The results of known mistakes in this desk's tests; it runs them when asked."""
+def live_known(desk: Desk, library: Library, rows: Rows | None = None) -> Sheet:
+    """The sheet of this desk, which runs known answers in the tests where it lacks a row."""
     cases = {
         (test.key, case.label): (test, case)
         for tests in desk.tests.values()
         for test in tests
         for case in test.cases
     }
-    return LiveKnown(
+    replays = Replays(
         library,
         desk.definitions,
         lambda definitions, *which: replay(desk, definitions, *cases[which]),
-        outcomes,
         # A listener would hear nothing from a fork.
         lambda: desk.limits if forked.possible() and desk.listener is None else None,
     )
+    return Sheet(rows or Rows(), replays)
 
 
 def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:

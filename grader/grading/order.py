@@ -52,7 +52,7 @@ class Order:
     # Where student code runs; without one, in jails, or for a GPU in a worker.
     backend: AbstractContextManager[Backend] | None = None
     device: Device = "cpu"  # on which submissions compute
-    remembers: bool = False  # whether the user's cache keeps the results of known mistakes
+    remembers: bool = False  # whether the sheet is kept in the user's cache
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
@@ -63,9 +63,9 @@ class Order:
         with start as behind:
             with loading_torch():
                 from grader.grading.opening import set_up
-                from grader.grading.outcomes import kept_under
+                from grader.grading.rows import kept_under
             kept = kept_under(basis(self)) if self.remembers else nullcontext()
-            with kept as outcomes, closing(set_up(self, behind, outcomes)) as desk:
+            with kept as rows, closing(set_up(self, behind, rows)) as desk:
                 yield desk
 
 

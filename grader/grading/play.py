@@ -20,7 +20,8 @@ from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
 from grader.feedback.margins import Margin
 from grader.grading.desk import Desk, Seat
-from grader.grading.diagnosis import Given, kept
+from grader.grading.diagnosis import kept
+from grader.grading.replays import Given
 from grader.proxies.calls import Seen, StudentRaised
 from grader.records.faults import CallError
 from grader.records.grade import WRONG, Picture, TestStatus

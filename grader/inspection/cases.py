@@ -102,10 +102,10 @@ class Bench:
     submission: Submission
 
     @contextmanager
-    def seat(self, channel: Channel, limits: Limits = UNLIMITED) -> Iterator[Seat]:
+    def seat(self, channel: Channel) -> Iterator[Seat]:
         """Load the student's text through `channel`, and keep the calls of each case."""
         opening = wire.Open(self.submission.sources, tuple(self.desk.wanted))
-        with closing(Session(lambda _: channel, opening, limits)) as session:
+        with closing(Session(lambda _: channel, opening, UNLIMITED)) as session:
             session.listens = True
             yield Seat(self.desk, session)
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,6 @@ from grader import wire
 from grader.course.course import Course
 from grader.grading.ladder import Climb
 from grader.inspection.cases import (
-    UNLIMITED,
     Bench,
     CallReader,
     CaseTrace,
@@ -37,7 +36,6 @@ from grader.inspection.cases import (
     run_cases,
     runs_answer,
 )
-from grader.sandbox.session import Channel, Limits
 from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 from grader.wire.source import SourceFile
 
@@ -53,16 +51,13 @@ def show(course: Course, name: str, folder: Path | None = None) -> Iterator[Case
     name or folder.
     """
     with open_bench(course, name, folder) as bench:
-        guest = Loaded()
-        watched = Watched(guest)
-        yield from watch(bench, InProcess(guest, around=watched.do), watched)
+        yield from traced(bench)
 
 
-def watch(
-    bench: Bench, channel: Channel, watched: Watched, limits: Limits = UNLIMITED
-) -> Iterator[CaseTrace]:
-    """Run and trace the tests through `channel`, which must make its calls by `watched.do`."""
-    with bench.seat(channel, limits) as seat:
+def traced(bench: Bench) -> Iterator[CaseTrace]:
+    """Run and trace the tests of this exercise in this process."""
+    watched = Watched(Loaded())
+    with bench.seat(InProcess(watched.answers, around=watched.do)) as seat:
         climb = Climb(bench.desk, seat, bench.name)
         if (hindrance := check_trace(climb.hindrance)) is not None:
             yield hindrance
@@ -87,19 +82,11 @@ def watch(
             yield used
 
 
-class HasFiles(Protocol):
-    """An object that knows the text of the student's code."""
-
-    @property
-    def files(self) -> Sequence[SourceFile]:
-        """The student's files, or cells."""
-
-
 @dataclass
 class Watched:
     """Follows the calls of a case, and captures their prints."""
 
-    answers: HasFiles
+    answers: Loaded
     stopped: bool = False  # by Ctrl-C
     _followed: list[tuple[Trail, str]] = field(default_factory=list)
 

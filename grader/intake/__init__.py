@@ -1,12 +1,12 @@
-"""From paths to submissions: which files belong to whom, read as text and never run.
+"""Finds submissions under paths, and reads their files as text without running them.
 
-A submission is a ``.py`` file, a notebook, a folder of those, or a zip of such a folder; many come
-as the download of a whole assignment (`downloads`; which systems make those, the caller says).
-Their text goes to the student's process as it is; nothing here parses Python, and nothing is
-written to disk.
-What students hand in is not trusted: names, sizes and links are limited (`names`, `files`,
-`archives`), and what cannot be read is one line for its author, never an exception that stops a
-class.
+A submission is a ``.py`` file, a notebook, a folder of those, or a zip of such a folder. Many
+arrive together as the download of a whole assignment (`downloads`; the caller passes the systems to
+recognise). This room neither parses Python nor writes to disk; the student's process gets the text
+unchanged.
+
+Students' files are not trusted. Names, sizes and links are limited (`names`, `files`, `archives`).
+An unreadable file becomes a one-line problem for its author, never an exception that stops a class.
 """
 
 from grader.intake.arrivals import Arrivals, find_submissions, read_submission, take_in

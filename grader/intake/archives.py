@@ -1,8 +1,8 @@
-"""The files in a zip: the rules of a folder, for names that were made to do harm.
+"""Lists the files in a zip as those of a folder, and survives hostile archives.
 
-An entry's name is never a path on this machine; it only says who wrote what. An entry that tries
-to get out of its folder costs its author a line, and nothing else: the honest files count. Only
-what `zipfile` cannot open at all is given up as a whole.
+An entry's name is only shown and compared, never used as a path on this machine. An entry that
+leads out of the archive costs its author one line, and the other files count. Only an archive
+that `zipfile` cannot open is rejected as a whole.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TOO_MANY = "it lists too many files: pack only your own"
 DAMAGED = "damaged: make the archive again"
 ENCRYPTED = "encrypted: make the archive without a password"
 METHOD = "packed in a way that is not read: make an ordinary zip"
-BOMB = f"it unpacks to more than {files.MAX_RATIO} times its size: hand in the real file"
+BOMB = f"it unpacks to more than {files.MAX_RATIO} times its size: submit the real file"
 ESCAPES = "its path leads out of the archive: pack the folder itself, without absolute paths or .."
 TOO_LONG = f"a path of more than {files.MAX_PATH} characters: shorten it"
 CONTROLS = "control characters in its name: rename it"
@@ -53,11 +53,11 @@ ALIKE = "another path differs only in capital letters: both are read"
 
 
 class _Metered:
-    """A file of which `left` bytes can still be read.
+    """A file of which at most `left` more bytes can be read.
 
-    `zipfile` builds the whole table of contents before anyone can look at it, and a million
-    entries take 400 MB. A look at the size that the archive claims would take a second parser, and
-    could be misled: there may be several tables, and sizes. What is read is counted instead.
+    `zipfile` builds the whole table of contents before the caller can inspect it, and a million
+    entries take 400 MB. Checking the claimed size first would need a second parser, and an archive
+    with several tables could mislead it. This class counts the bytes read instead.
     """
 
     def __init__(self, file: BinaryIO, left: float) -> None:
@@ -67,27 +67,27 @@ class _Metered:
     def read(self, size: int = -1) -> bytes:
         if size > self.left:
             raise Unreadable(TOO_MANY)
-        data = self._file.read(size)  # without a size, it is at most the last 64 KB
+        data = self._file.read(size)  # zipfile omits the size only for the last 64 KB
         self.left -= len(data)
         return data
 
 
 @contextmanager
-def _told_as(why: str) -> Iterator[None]:
-    """Whatever `zipfile` makes of a bad archive, as `Unreadable`; it has a dozen exceptions."""
+def _as_unreadable(why: str) -> Iterator[None]:
+    """Turn the dozen exceptions that `zipfile` raises for a bad archive into `Unreadable`."""
     try:
         yield
     except Unreadable:
         raise
     except Exception as error:
-        # Of the system's errors only this one is the archive's: a place that is nowhere.
+        # A bad archive can cause EINVAL, by a seek to an invalid offset. Other errors are ours.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
         raise Unreadable(why) from None
 
 
 def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[FoundFile]:
-    """List a zip's files; a source file can be read until the next one is asked for."""
+    """List a zip's files. Read each source file before asking for the next file."""
     try:
         with opened() as file:
             yield from _files(_open(file, files.MAX_DIRECTORY))
@@ -99,9 +99,9 @@ def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[FoundFi
 
 @contextmanager
 def zip_items(path: Path, most: int | None = None) -> Iterator[list[FileItem]]:
-    """All plain files in a zip that is no student's own: a download of a whole assignment.
+    """All plain files in the zip of a whole assignment's download.
 
-    Raises `Unreadable` or `OSError` where it is no zip, or its table of contents has more than
+    Raises `Unreadable` or `OSError` if it is no zip, or its table of contents is larger than
     `most` bytes.
     """
     with open_plain(path) as file:
@@ -111,14 +111,14 @@ def zip_items(path: Path, most: int | None = None) -> Iterator[list[FileItem]]:
 
 def _open(file: BinaryIO, most: int) -> ZipFile:
     metered = _Metered(file, most)
-    with _told_as(NO_ZIP):
+    with _as_unreadable(NO_ZIP):
         archive = ZipFile(metered)
     metered.left = math.inf
     return archive
 
 
 def _item(archive: ZipFile, entry: ZipInfo) -> FileItem | None:
-    """An entry of a download. A path that leads out of it is nobody's hand-in."""
+    """A file in a download; None for a folder, and for a path that leads out of the archive."""
     name = _name(entry)
     with suppress(Unreadable):
         parts = _safe_parts(name)
@@ -133,7 +133,7 @@ def _item(archive: ZipFile, entry: ZipInfo) -> FileItem | None:
 
 
 def _whole(archive: ZipFile, entry: ZipInfo) -> bytes:
-    """An archive, or a system's note, inside a download."""
+    """The bytes of an archive, or of a system's own file, inside a download."""
     if why_not := _refusal(entry):
         raise Unreadable(why_not)
     return _read(archive, entry, files.MAX_ARCHIVE)
@@ -156,9 +156,9 @@ def _files(archive: ZipFile) -> Iterator[FoundFile]:
         elif suffix(parts[-1]) not in SOURCES:
             yield unread("/".join(parts))
         else:
-            # Unpacking leaves the last of two entries with one path, so that is what a teacher
-            # who looks will see. Paths that differ by case are two files on Linux, and dropping
-            # one could cost an honest answer: both are read, as from a folder.
+            # If two entries have the same path, the last counts, since unpacking leaves only the
+            # last: a teacher who looks sees the same file. Paths that differ only by case are two
+            # files on Linux. Both are read, since dropping either could cost an honest answer.
             entries[parts] = entry
             times[parts] += 1
     named = _without_common_top(entries)
@@ -181,10 +181,10 @@ def _listed(archive: ZipFile, entry: ZipInfo, name: str) -> FoundFile:
 
 
 def _refusal(entry: ZipInfo) -> str | None:
-    """Why an entry is not read, by its own account."""
+    """Why an entry is not read, judging by its header; None if it is read."""
     if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
         return NOT_PLAIN
-    if entry.flag_bits & 0x2041:  # each is a way to encrypt
+    if entry.flag_bits & 0x2041:  # each bit marks a kind of encryption
         return ENCRYPTED
     if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others may take much memory
         return METHOD
@@ -194,10 +194,14 @@ def _refusal(entry: ZipInfo) -> str | None:
 
 
 def _read(archive: ZipFile, entry: ZipInfo, most: int = files.MAX_FILE) -> bytes:
-    """The bytes of an entry: as many as it claims to hold, or `Unreadable`."""
-    # Some versions warn of entries that share bytes; what is read in all is limited anyway.
-    with _told_as(DAMAGED), warnings.catch_warnings(action="ignore"), archive.open(entry) as file:
-        # To ask for one byte more makes zipfile look at the checksum of an empty file, too.
+    """The bytes of an entry; `Unreadable` if their number differs from the header's."""
+    # Some Python versions warn of entries that share bytes. The total size is limited anyway.
+    with (
+        _as_unreadable(DAMAGED),
+        warnings.catch_warnings(action="ignore"),
+        archive.open(entry) as file,
+    ):
+        # Asking for one byte more makes zipfile check the checksum of empty files, too.
         data = file.read(min(entry.file_size, most) + 1)
     if len(data) != entry.file_size:
         raise Unreadable(DAMAGED)
@@ -205,7 +209,7 @@ def _read(archive: ZipFile, entry: ZipInfo, most: int = files.MAX_FILE) -> bytes
 
 
 def _name(entry: ZipInfo) -> str:
-    """An entry's name, not cut at a NUL. The flag for UTF-8 is often forgotten."""
+    """An entry's name, not cut at a NUL. UTF-8 is tried first, as many programs omit its flag."""
     name = entry.orig_filename
     if not entry.flag_bits & 0x800:
         with suppress(UnicodeError):
@@ -214,7 +218,7 @@ def _name(entry: ZipInfo) -> str:
 
 
 def _safe_parts(name: str) -> Parts:
-    name = name.replace("\\", "/")  # some archives from Windows are made with these
+    name = name.replace("\\", "/")  # some programs on Windows write these
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in parts:
         raise Unreadable(ESCAPES)
@@ -222,9 +226,9 @@ def _safe_parts(name: str) -> Parts:
 
 
 def _path(name: str) -> Parts:
-    """A file's path; empty for what is nobody's answer.
+    """A file's path; empty for folders and for files that cannot hold answers.
 
-    Raise `Unreadable` for a path that no honest archive has.
+    Raises `Unreadable` for a path that no honest archive has.
     """
     parts = _safe_parts(name)
     if not parts or name.endswith("/") or skipped(parts[-1], folder=False):
@@ -232,18 +236,18 @@ def _path(name: str) -> Parts:
     if any(skipped(part, folder=True) for part in parts[:-1]):
         return ()
     if re.search(r"[\x00-\x1f\x7f-\x9f]", name):
-        # Programs disagree on where such a name ends; a Mac's "Icon\r" is nobody's answer.
+        # Programs disagree on where such a name ends. A Mac's "Icon\r" holds no answer.
         if re.search(r"\.(py|ipynb|zip)", name, re.IGNORECASE):
             raise Unreadable(CONTROLS)
         return ()
     if len(name) > files.MAX_PATH and suffix(parts[-1]) in (*SOURCES, *ARCHIVES):
         raise Unreadable(TOO_LONG)
-    # macOS takes letters and their accents apart, where people type them as one.
+    # macOS stores a letter and its accent as two characters; people type a single one.
     return tuple(unicodedata.normalize("NFC", part) for part in parts)
 
 
 def _without_common_top(entries: Mapping[Parts, ZipInfo]) -> dict[Parts, str]:
-    """The names to show: many people pack the folder, and not what is in it."""
+    """The names to show, without a folder that holds all the entries."""
     tops = {parts[0] for parts in entries}
     skip = 1 if len(tops) == 1 and all(len(parts) > 1 for parts in entries) else 0
     return {parts: shown("/".join(parts[skip:])) for parts in entries}

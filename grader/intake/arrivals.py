@@ -1,4 +1,4 @@
-"""Who handed in what: paths become hand-ins, and hand-ins become submissions with names."""
+"""Turns paths into named submissions, and matches them with the roster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 from grader.course.course import Course
 from grader.intake import files
 from grader.intake.archives import archive_files
-from grader.intake.downloads import Downloads, called_so, items_of, read_hand_in, top_names
+from grader.intake.downloads import Downloads, items_of, named_as_download, read_hand_in, top_names
 from grader.intake.files import (
     FoundFile,
     Other,
@@ -42,29 +42,28 @@ NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"
 
 @dataclass(frozen=True)
 class Arrivals:
-    """All that came, from whom, and how it was understood."""
+    """The submissions found under some paths, their people, and notes on how they were read."""
 
     submissions: tuple[Submission, ...]
-    people: Mapping[str, Person] = field(default_factory=dict)  # by student; absent ones as well
-    told: tuple[str, ...] = ()  # a line for each path, and for what someone should look at
-    # Why several hand-ins are left out, of which only one can count: by each name that a grade of
-    # them would have.
+    people: Mapping[str, Person] = field(
+        default_factory=dict
+    )  # by student, absent students included
+    told: tuple[str, ...] = ()  # notices for the instructor: a line for each path, and for oddities
+    # Why conflicting submissions are left out, by each name that their grade would have.
     conflicts: Mapping[str, str] = field(default_factory=dict)
-    refused: str = ""  # why nothing could be read, while someone waits for what arrives
+    refused: str = ""  # why the folder could not be read; only `arriving` sets it
 
 
 @dataclass(frozen=True)
 class _Arrived:
-    """A hand-in that was read, before it is known whether it is the last, and whose."""
+    """A submission as it was read, not yet matched with a student or compared with later ones."""
 
     place: Path
     submission: Submission
     people: tuple[Person, ...] = ()
-    number: tuple[str, str] | None = None  # the system and its number: one student, or group
+    number: tuple[str, str] | None = None  # the system, and its number for the student or group
     moment: tuple[float, ...] = ()
-    members: Mapping[str, Person] = field(
-        default_factory=dict
-    )  # by their names, once they are known
+    members: Mapping[str, Person] = field(default_factory=dict)  # by name; `_named` fills it
 
 
 def find_submissions(
@@ -74,9 +73,10 @@ def find_submissions(
     *,
     single: bool = False,
 ) -> list[Submission]:
-    """The submissions under these paths, by name; raise `CallError` for none, and for a conflict.
+    """The submissions under these paths, sorted by name.
 
-    With `single`, each path is one submission, whatever is in it.
+    Raises `CallError` if there are none, or if some are in conflict. With `single`, each path is
+    read as one submission.
     """
     if single:
         return [read_submission(name_of(path), path.resolve()) for path in paths]
@@ -92,15 +92,18 @@ def take_in(
     roster: Roster = NOBODY,
     downloads: Sequence[Downloads] = (),
 ) -> Arrivals:
-    """Find out what the paths hold, and read it; raise `CallError` if nothing of it can be graded.
+    """Find and read the submissions under these paths; raise `CallError` if there are none.
 
-    A file is one submission, and so is a folder with a file named like a unit, or, beside others,
-    with no files and folders at all. A download of a whole assignment is known by the names at its
-    top: it is of the first of `downloads` that made them; a zip is one only under a name that the
-    system gave it. Any other folder is a folder of submissions. Of several hand-ins of a student
-    the last one counts; where nothing says which one is the last, or whose it is, they are in
-    conflict, and the others come without them. With a `roster`, those who handed in nothing are
-    among the people.
+    - A file is a submission.
+    - A folder is a submission if it holds a file named like a unit. An empty folder is also a
+      submission if another submission can be read.
+    - A folder is a download of a whole assignment if a system made the names at its top. The first
+      match in `downloads` counts. A zip must also have a name that the system gives to downloads.
+    - Any other folder is a folder of submissions.
+
+    A student's last submission counts. If the last submission or its student is ambiguous, those
+    submissions are left out, and `conflicts` says why. With a `roster`, `people` lists absent
+    students too.
     """
     arrivals, others = _arrivals(paths, course, roster, downloads)
     if not arrivals.submissions:
@@ -116,14 +119,14 @@ def take_in(
 def _arrivals(
     paths: Sequence[Path], course: Course, roster: Roster, downloads: Sequence[Downloads]
 ) -> tuple[Arrivals, list[str]]:
-    """The same, where nothing may have arrived yet; and the names of what is no submission."""
+    """As `take_in`, but may be empty; also returns the names of files that are no submission."""
     units = {unit.name for unit in course.units}
     own_places = {secret.resolve().parent for secret in course.secrets}
     for path in paths:
         _require(path, own_places)
     recognised = _recognised(paths, units, downloads)
     arrived: list[_Arrived] = []
-    told: list[str] = []
+    notices: list[str] = []
     others: list[str] = []
     for path in paths:
         try:
@@ -136,19 +139,19 @@ def _arrivals(
             why = reason(error) if isinstance(error, OSError) else str(error)
             raise CallError(f"{_at(path)}: {why}") from None
         if made is not None or len(own) != 1:
-            told.append(_told(path, made, own))
-        told += [f"{_at(path)}: {line}" for line in _left_out(made, left)]
+            notices.append(_summary(path, made, own))
+        notices += [f"{_at(path)}: {line}" for line in _left_out(made, left)]
         others += left
-        told += _look_alikes(own if made is None else (), units, downloads)
+        notices += _look_alikes(own if made is None else (), units, downloads)
         arrived += own
-    if all(map(_is_nothing, arrived)):
+    if all(map(_is_unread, arrived)):
         others += [shown(one.place.name) for one in arrived if one.place not in paths]
         arrived = []
-    return _settled(_named(_latest(arrived)), roster, told), others
+    return _settled(_named(_latest(arrived)), roster, notices), others
 
 
 def _require(path: Path, own_places: Collection[Path]) -> None:
-    """Raise `CallError` unless something is there that may have been handed in."""
+    """Raise `CallError` if the path does not exist, or is the course itself."""
     try:
         there = path.exists()
     except OSError as error:  # a name that is too long, a folder that is closed
@@ -156,11 +159,11 @@ def _require(path: Path, own_places: Collection[Path]) -> None:
     if not there:
         raise CallError(f"there is no such file or folder: {_at(path)}")
     if path.resolve() in own_places:
-        raise CallError(f"{_at(path)} is the course itself: name what was handed in")
+        raise CallError(f"{_at(path)} is the course itself: name the submissions instead")
 
 
 def _at(path: Path) -> str:
-    """A path as people and terminals see it: parts of it may be a student's own."""
+    """A path that is safe to print: students may have chosen parts of it."""
     return escaped(path.as_posix())
 
 
@@ -170,15 +173,15 @@ def _at(path: Path) -> str:
 def _recognised(
     paths: Sequence[Path], units: set[str], downloads: Sequence[Downloads]
 ) -> dict[Path, Downloads | None]:
-    """Of which system each path is a download, if of any.
+    """For each path, the system whose download it is, or None.
 
-    A student can name what is in a zip after the manner of Canvas, and must not hand in for others.
-    So a zip is a download only under a name that the system gave it, and one of several only if all
-    of them are: a class may be graded as ``*.zip``.
+    A student can pack a zip with names like those of Canvas, and must not submit for others by it.
+    Therefore a zip counts as a download only under a name that the system gives it. Of several
+    zips, either all count as downloads or none does: a class may be graded as ``*.zip``.
     """
     found = {path: _made_by(path, units, downloads) for path in paths}
     for path, made in found.items():
-        if made is not None and not path.is_dir() and not called_so(path, made, downloads):
+        if made is not None and not path.is_dir() and not named_as_download(path, made, downloads):
             found[path] = None
     zips = [path for path in paths if path.is_file() and suffix(path.name) == ZIP]
     if not all(found[path] for path in zips):
@@ -192,7 +195,7 @@ def _made_by(
     folders = {one.folder for one in downloads}
     try:
         if path.is_dir():
-            if _is_one(path, units):
+            if _is_single(path, units):
                 return None
             names = top_names(path)
             if path.resolve().name in folders and _is_tree(path):
@@ -202,13 +205,13 @@ def _made_by(
                 names = {item.parts[0] for item in items}
         else:
             return None
-    except (OSError, Unreadable):  # told when it is read
+    except (OSError, Unreadable):  # reported when the path is read
         return None
     return next((one for one in downloads if one.made(names)), None)
 
 
 def _is_tree(folder: Path) -> bool:
-    """Whether there are students in it, and below them nothing but assignments."""
+    """Whether it holds folders of students, each of which holds only folders of assignments."""
     students = [folder / name for name in top_names(folder)]
     return bool(students) and all(
         student.is_dir() and all((student / name).is_dir() for name in top_names(student))
@@ -217,7 +220,7 @@ def _is_tree(folder: Path) -> bool:
 
 
 def _downloaded(path: Path, made: Downloads, units: set[str]) -> tuple[list[_Arrived], list[str]]:
-    """What was handed in; and the names at the top that are neither the system's nor anyone's."""
+    """The submissions in a download, and the names at its top that belong to none of them."""
     with items_of(path, {made.folder}) as items:
         hand_ins = made.hand_ins(items, units)
         used = {item.parts[0] for hand_in in hand_ins for item in hand_in.files.values()}
@@ -236,30 +239,31 @@ def _downloaded(path: Path, made: Downloads, units: set[str]) -> tuple[list[_Arr
 
 
 def _plain(path: Path, units: set[str]) -> tuple[list[_Arrived], list[str]]:
-    """One submission, or a folder of submissions that nobody but the instructor named.
-
-    The names are those of what is in the folder and nobody's.
-    """
-    entries, left = ([path], list[str]()) if _is_one(path, units) else submissions_in(path)
+    """The submissions at a path that is no download, and the names of files that are left out."""
+    entries, left = ([path], list[str]()) if _is_single(path, units) else submissions_in(path)
     own = [_Arrived(entry, read_submission(name_of(entry), entry.resolve())) for entry in entries]
     return own, left
 
 
-def _is_one(path: Path, units: set[str]) -> bool:
+def _is_single(path: Path, units: set[str]) -> bool:
+    """Whether the path is one submission, and not a folder of several."""
     if not path.is_dir():
         if not path.is_file() or suffix(path.name) not in (*SOURCES, ZIP):
             raise CallError(f"{_at(path)} is {NO_SOURCE}")
         return True
     if (path / "grades.db").is_file():
-        raise CallError(f"{_at(path)} is a gradebook: name what was handed in")
+        raise CallError(f"{_at(path)} is a gradebook: name the submissions instead")
     names = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
     inside = path / "exercises"
     names += list(inside.iterdir()) if inside.is_dir() else []
     return not names or any(n.stem in units and suffix(n.name) in SOURCES for n in names)
 
 
-def _is_nothing(one: _Arrived) -> bool:
-    """Whether it is a student's only if somebody else handed in something beside it."""
+def _is_unread(one: _Arrived) -> bool:
+    """Whether it holds only files of types that are not read.
+
+    It counts as a student's submission only if another submission can be read.
+    """
     if one.number is not None or one.submission.sources or suffix(one.place.name) == ZIP:
         return False
     return all(isinstance(file, Other) for file in _files_of(one.place.resolve()))
@@ -269,7 +273,7 @@ def _is_nothing(one: _Arrived) -> bool:
 
 
 def read_submission(student: str, path: Path) -> Submission:
-    """Read all source files of one submission. What cannot be read is a problem, not an error."""
+    """Read all source files of a submission. Unreadable files become problems, not exceptions."""
     return Submission(student, *read_files(_files_of(path)))
 
 
@@ -288,11 +292,11 @@ def _files_of(path: Path) -> Iterable[FoundFile]:
     return [unread(path.name)]
 
 
-# --- the last one of each, under a name of its own -----------------------------------------------
+# --- the last submission of each student, under a unique name -------------------------------------
 
 
 def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
-    """The last of several hand-ins through one system, which knows that they are one student's."""
+    """Each student's last submission, among those with the same number in a system."""
     of_one: dict[object, list[_Arrived]] = {}
     for one in arrived:
         of_one.setdefault(one.number or id(one), []).append(one)
@@ -308,18 +312,18 @@ def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
 
 
 def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
-    """By name; a system's numbers tell two of one name apart, where it has any."""
+    """Sorted by name; students of the same name get their system's number appended."""
     numbers: dict[str, set[object]] = {}
     for one in arrived:
         for name, number in _names(one):
             numbers.setdefault(name, set()).add(number or id(one))
 
-    def apart(name: str, number: str) -> str:
+    def unique(name: str, number: str) -> str:
         return shown(f"{name}_{number}") if number and len(numbers[name]) > 1 else name
 
     named = []
     for one in arrived:
-        names = [apart(*own) for own in _names(one)]
+        names = [unique(*own) for own in _names(one)]
         student = one.submission.student if len(one.people) > 1 else names[0]
         members = dict(zip(names, one.people or (Person(),), strict=True))
         named.append(_with(replace(one, members=members), student=student))
@@ -327,7 +331,7 @@ def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
 
 
 def _names(one: _Arrived) -> list[tuple[str, str]]:
-    """The name of each whose it is, and what tells them apart from others of that name, or ""."""
+    """The name of each member, with an id that tells namesakes apart, or ``""``."""
     if len(one.people) > 1:
         return [(shown(p.name or p.email or p.id), p.id or p.email) for p in one.people]
     return [(one.submission.student, one.number[1] if one.number else "")]
@@ -337,11 +341,11 @@ def _with(one: _Arrived, **changes: Any) -> _Arrived:
     return replace(one, submission=replace(one.submission, **changes))
 
 
-# --- whose it is ---------------------------------------------------------------------------------
+# --- matching with the roster ---------------------------------------------------------------------
 
 
-def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arrivals:
-    """Who gets the grade of each, by the system and the roster; and who is left without."""
+def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> Arrivals:
+    """Assign each submission to its students, by the system and the roster; find the conflicts."""
     claims: dict[Claim, Person] = {}
     for number, one in enumerate(named):
         for student, person in _members(one, roster).items():
@@ -353,30 +357,31 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
     strangers: dict[str, Person] = {}
     members: dict[int, list[str]] = {number: [] for number in range(len(named))}
     for claim, person in claims.items():
-        student, key = claim.student, claim.key
-        known = person if key is None else _both(roster.keys[key], person)
+        student, key, known = claim.student, claim.key, person
         if key is None:
             strangers[student] = person
         else:
             waiting.pop(key, None)
+            ids = {"canvas": person.canvas, "moodle": person.moodle}
+            known = msgspec.structs.replace(roster.keys[key], **ids)
         if student in conflicts:
-            # Without a grade, who is on the roster has the roster's key.
+            # Without a grade, a student on the roster keeps the roster's key.
             people[key or student] = roster.keys[key] if key else person
         else:
             members[claim.number].append(student)
             people |= {student: known} if known != Person() else {}
     if roster.people:
-        told += left_over(strangers, waiting)
+        notices += left_over(strangers, waiting)
     submissions = [
         replace(one.submission, group=() if own == [one.submission.student] else tuple(own))
         for number, one in enumerate(named)
         if (own := members[number])
     ]
-    return Arrivals(tuple(submissions), people | waiting, tuple(told), conflicts)
+    return Arrivals(tuple(submissions), people | waiting, tuple(notices), conflicts)
 
 
 def _members(one: _Arrived, roster: Roster) -> Mapping[str, Person]:
-    """The students of a submission, by the names under which they stand in the gradebook."""
+    """The students of a submission, by their names in the gradebook."""
     name = one.submission.student
     group = roster.group(name)
     if group:
@@ -384,15 +389,10 @@ def _members(one: _Arrived, roster: Roster) -> Mapping[str, Person]:
     return one.members
 
 
-def _both(listed: Person, told: Person) -> Person:
-    """What the roster says of someone, and the numbers that a system knows them by."""
-    return msgspec.structs.replace(listed, canvas=told.canvas, moodle=told.moodle)
+# --- notices -------------------------------------------------------------------------------------
 
 
-# --- what to say ---------------------------------------------------------------------------------
-
-
-def _told(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str:
+def _summary(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str:
     kinds: dict[str, int] = {}
     if made is None:
         for one in own:
@@ -403,8 +403,8 @@ def _told(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str:
         )
     marks = {
         "late": sum(one.submission.late for one in own),
-        "handed in again": sum(one.submission.attempts > 1 for one in own),
-        "without a file that can be read": sum(one.submission.status != "ready" for one in own),
+        "resubmitted": sum(one.submission.attempts > 1 for one in own),
+        "without a readable file": sum(one.submission.status != "ready" for one in own),
     }
     of_all = "".join(f", {count} {mark}" for mark, count in marks.items() if count)
     return f"{_at(path)}: a download from {made.system}: {counted(len(own), 'submission')}{of_all}"
@@ -413,20 +413,20 @@ def _told(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str:
 def _look_alikes(
     own: Sequence[_Arrived], units: set[str], downloads: Sequence[Downloads]
 ) -> Iterator[str]:
-    """A line for each student's zip in which names are like those of a download."""
+    """A notice for each student's zip whose names look like those of a download."""
     for one in own:
-        # No more is looked at than is read of one student's.
+        # The table of contents may be no larger than that of a student's archive.
         most = files.MAX_DIRECTORY
         if one.place.is_file() and (like := _made_by(one.place, units, downloads, most)):
             yield (
                 f"{_at(one.place)}: read as one student's, since a student can name files in a "
-                f"zip as {like.system} does; a download of your own is recognised once it is "
-                "unpacked, or where every zip is called so: hw1_submissions.zip"
+                f"zip as {like.system} does. If it is your download, unpack it, or name every "
+                "zip like this: hw1_submissions.zip"
             )
 
 
 def _left_out(made: Downloads | None, names: Sequence[str]) -> Iterator[str]:
-    """What of a path is nobody's, in one line, or none."""
+    """At most one notice, which names the files that belong to no submission."""
     why = "no submissions of their own"
     if made is not None:
         why = f"{made.system} does not say whose they are"
@@ -443,16 +443,16 @@ def _kind(place: Path) -> str:
 
 # --- arriving ------------------------------------------------------------------------------------
 #
-# A folder in which hand-ins arrive while someone waits.
+# Watches a folder in which submissions arrive.
 
 
-HAND_INS = (*SOURCES, *ARCHIVES, *DOCUMENTS, ".txt")  # of which some are sources under a new name
+HAND_INS = (*SOURCES, *ARCHIVES, *DOCUMENTS, ".txt")  # a renamed source may end in .txt
 
 
 def arriving(
     folder: Path, course: Course, roster: Roster, stop: Event, downloads: Sequence[Downloads] = ()
 ) -> Iterator[Arrivals]:
-    """What the folder holds: now, and after each change, until `stop` is set."""
+    """Yield the folder's arrivals now, and after each change, until `stop` is set."""
     seen = snapshot([folder], HAND_INS, SKIPPED)
     yield _look(folder, course, roster, downloads)
     for _ in saves([folder], HAND_INS, SKIPPED, seen, stop):

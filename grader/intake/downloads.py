@@ -1,7 +1,7 @@
-"""Downloads of a whole assignment: what a system's own names say about who handed in what, when.
+"""Reads downloads of a whole assignment: students, times and attempts come from the file names.
 
-A download is a folder or a zip. It is known by the names at its top, which the system made; what
-students named is below, or behind, and decides nothing.
+A download is a folder or a zip. It is recognised by the names at its top, which the system chose.
+Names that students chose are below them, or follow the system's part, and decide nothing.
 """
 
 from __future__ import annotations
@@ -28,46 +28,47 @@ from grader.records.rows import Person
 
 @dataclass(frozen=True)
 class HandIn:
-    """What one student, or one group, handed in at one time."""
+    """The files that a student or a group submitted at one time."""
 
-    who: str  # as the system calls them
-    number: str  # the system's own, which tells two of one name apart
+    who: str  # their name in the system
+    number: str  # their number in the system, which tells namesakes apart
     files: Mapping[str, FileItem]
     people: tuple[Person, ...]
     late: bool = False
-    moment: tuple[float, ...] = ()  # a later one is larger
-    attempts: int = 1  # with those before it that the system tells of
+    moment: tuple[float, ...] = ()  # larger for later ones
+    attempts: int = 1  # as counted by the system, this included
 
 
 @dataclass(frozen=True)
 class Downloads:
-    """How the downloads of one system are recognised and read."""
+    """How to recognise and read the downloads of a learning system."""
 
-    system: str  # as people write its name
-    # Which of these names, at the top, are of its making; none where it is no download of it.
+    system: str  # its name in messages
+    # Of the names at the top, those that the system made; none if it is not the system's download.
     made: Callable[[Collection[str]], Collection[str]]
     hand_ins: Callable[[Sequence[FileItem], Collection[str]], list[HandIn]]  # items, names of units
-    # What the system calls a class's folder, in which each student's holds only assignments' ones.
+    # The system's name for a class's folder, if it holds folders of students, and these hold
+    # only folders of assignments.
     folder: str | None = None
-    archive: str | None = None  # a pattern: what the system calls the zip, without ``.zip``
+    archive: str | None = None  # a pattern for the system's name of the zip, without ``.zip``
 
 
 def most_of(names: Collection[str], own: Collection[str]) -> Collection[str]:
-    """A system's `own` names among these, if they are most; none where they are not.
+    """Return a system's `own` names if they are most of the `names`, or else none.
 
-    A few others do not make it somebody's folder: an instructor's notes, a file that came by mail.
+    A few others are allowed, such as an instructor's notes or a file that came by mail.
     """
     return own if 2 * len(own) > len(names) else ()
 
 
-# What a download may be called besides the system's own name for it; and the mark of a copy.
+# Names of a download that every system may use, and the marks of a copy ("(1)", "_2").
 ARCHIVE, COPY = r"(.+[ _-])?submissions", r"[ _-]?(\(?\d{1,3}\)?)?"
 
 
-def called_so(path: Path, made: Downloads, downloads: Collection[Downloads]) -> bool:
-    """Whether a zip is called as the system calls a download of its making.
+def named_as_download(path: Path, made: Downloads, downloads: Collection[Downloads]) -> bool:
+    """Whether a zip has a name that the system gives to its downloads.
 
-    ``mallory_7_70_submissions.zip`` is not: so a system calls a student's own.
+    ``mallory_7_70_submissions.zip`` has none: a system gives such names to students' own zips.
     """
     if any(one.made({path.name}) for one in downloads):
         return False
@@ -84,9 +85,9 @@ def top_names(path: Path) -> set[str]:
 def items_of(
     path: Path, kept: Collection[str | None] = (), most: int | None = None
 ) -> Iterator[list[FileItem]]:
-    """Every file in a folder or a zip, which can be read meanwhile; see `zip_items` for `most`.
+    """Every file in a folder or a zip, readable inside the ``with``; see `zip_items` for `most`.
 
-    A folder that holds all that is in a zip is left out of the names, unless it is among `kept`.
+    A top folder that holds everything in a zip is removed from the paths, unless it is in `kept`.
     """
     if suffix(path.name) != ZIP or path.is_dir():
         yield [
@@ -98,7 +99,7 @@ def items_of(
 
 
 def _plain_files(folder: Path) -> Iterator[Path]:
-    """All files below; links are never followed."""
+    """All files below a folder, at any depth. Links are never followed."""
     waiting = [folder]  # a stack: recursion has a limit
     while waiting:
         for entry in waiting.pop().iterdir():
@@ -111,12 +112,12 @@ def _plain_files(folder: Path) -> Iterator[Path]:
 
 
 def _ours(name: str) -> bool:
-    """Left by a desktop or by git, and by no system."""
+    """Whether a desktop or git left this file, rather than a learning system."""
     return name.startswith(".") or name == "__MACOSX"
 
 
 def without_top(items: Sequence[FileItem], kept: Collection[str | None] = ()) -> list[FileItem]:
-    """The items below the one folder that holds them all, unless it is among `kept`."""
+    """The items, without the folder that holds them all, unless it is in `kept`."""
     tops = {item.parts[0] for item in items}
     if len(tops) != 1 or tops <= {*kept} or any(len(item.parts) == 1 for item in items):
         return list(items)
@@ -124,7 +125,7 @@ def without_top(items: Sequence[FileItem], kept: Collection[str | None] = ()) ->
 
 
 def read_hand_in(hand_in: HandIn) -> Submission:
-    """The submission that one hand-in is."""
+    """Read the files of a hand-in as a submission."""
     sources, problems = read_files(_found(hand_in.files))
     return Submission(
         shown(hand_in.who), sources, problems, late=hand_in.late, attempts=hand_in.attempts
@@ -132,7 +133,7 @@ def read_hand_in(hand_in: HandIn) -> Submission:
 
 
 def _found(files: Mapping[str, FileItem]) -> Iterator[FoundFile]:
-    """The source files of one hand-in, those in its archives among them."""
+    """The source files of a hand-in, including those in its archives."""
     for path, item in sorted(files.items()):
         *folders, name = path.split("/")
         if skipped(name, folder=False) or any(skipped(part, folder=True) for part in folders):
@@ -147,5 +148,5 @@ def _found(files: Mapping[str, FileItem]) -> Iterator[FoundFile]:
 
 
 def _below(archive: str, found: FoundFile) -> FoundFile:
-    """Two archives of one hand-in may hold files of one name."""
+    """Prefix the name with the archive's: two archives of a hand-in may hold the same name."""
     return replace(found, name=shown(f"{archive}/{found.name}"))

@@ -1,11 +1,13 @@
-"""One submission: its source files, read as text, and what could not be read.
+"""Reads a submission's source files as text, and lists its unreadable files.
 
-Files are read without waiting, and without following a link. What reading may cost is limited:
-together the limits bound the memory that one submission takes, whatever is handed in, to less than
-350 MB: the text that is kept (`MAX_TOTAL`, four times that as text of mixed scripts), one file on
-its way (`MAX_FILE`; the JSON of a notebook that is all brackets takes fifty times that while it is
-parsed), and an archive's table of contents (`MAX_DIRECTORY`, sixteen times that once it is a list
-of entries). An honest submission takes a few.
+Reading never blocks on a pipe and never follows a link. The limits below keep a submission under
+350 MB of memory, whatever it contains:
+
+- The kept text takes `MAX_TOTAL`, and four times that for text of mixed scripts.
+- The file being read takes `MAX_FILE`, and fifty times that for a notebook that is all brackets.
+- An archive's table of contents takes `MAX_DIRECTORY`, and sixteen times that as a list of entries.
+
+An honest submission takes a few megabytes.
 """
 
 from __future__ import annotations
@@ -21,7 +23,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from grader.intake.names import ARCHIVES, SOURCES, handed_in, real_name, shown, skipped, suffix
+from grader.intake.names import (
+    ARCHIVES,
+    SOURCES,
+    may_be_submission,
+    real_name,
+    shown,
+    skipped,
+    suffix,
+)
 from grader.wire import SourceText, clean
 
 MAX_FILE = 4 * 2**20  # bytes of one file
@@ -29,25 +39,25 @@ MAX_FILES = 500
 MAX_TOTAL = 16 * 2**20  # bytes of all files
 MAX_PROBLEMS = 20  # lines; an archive can hold thousands of bad entries
 
-# A virtual environment with PyTorch has 28,000 entries in 4 MB of table. One that was zipped along
-# must cost nobody a grade.
+# A student who zips a virtual environment must still get a grade. With PyTorch it has 28,000
+# entries, and a table of 4 MB.
 MAX_DIRECTORY = 5 * 2**20  # bytes of an archive's table of contents
-# Of a whole class, some of whom did just that; and a student's archive inside it.
+# For a whole class, in which several students may have zipped an environment.
 MAX_DOWNLOAD_DIRECTORY = 16 * MAX_DIRECTORY
-MAX_ARCHIVE = 64 * 2**20
+MAX_ARCHIVE = 64 * 2**20  # bytes of a student's archive inside a download
 MAX_PATH = 1_000  # characters of an entry's name, folders included
 
-# A notebook that prints zeros shrinks to a 200th, and deflate ends at a 1,032nd. Above that size
-# and ratio a file was made to be large.
+# A notebook that prints zeros is compressed 200 times; deflate's limit is 1,032 times. A file above
+# this size and ratio was made to exhaust memory.
 MAX_RATIO = 500
 RATIO_FROM = 2**20  # bytes
 
 # --- files on disk -------------------------------------------------------------------------------
 
 
-OTHER_ARCHIVE = "an archive that is not read: make it a .zip, or unpack it into a folder"
-OTHER_TYPE = "not read: hand in a .py file or a notebook"
-NOT_PLAIN = "a link, a folder or a device and no plain file: hand in the file itself"
+OTHER_ARCHIVE = "an archive of a kind that is not read: make it a .zip, or unpack it into a folder"
+OTHER_TYPE = "not read: submit a .py file or a notebook"
+NOT_PLAIN = "a link, a folder or a device, not a plain file: submit the file itself"
 
 # A pipe named x.py would block whoever opens it, and a link may point at anything on this machine.
 _FLAGS = (
@@ -59,14 +69,14 @@ _FLAGS = (
 
 
 class Unreadable(Exception):
-    """A file that is not read; the text says why and what to do, for the student."""
+    """Raised for a file that is not read; its text tells the student the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A source file that was found and not yet read.
+    """A source file that was found but not yet read.
 
-    `read` gives at most `size` bytes, or raises `Unreadable` or `OSError`.
+    `read` returns at most `size` bytes, or raises `Unreadable` or `OSError`.
     """
 
     name: str
@@ -76,7 +86,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Problem:
-    """What someone should know about a file, or the reason why it is not read."""
+    """A note about a file, or the reason why it is not read."""
 
     name: str
     why: str
@@ -84,7 +94,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Other(Problem):
-    """A file of a type that is not read. Beside source files it is no problem."""
+    """A file of a type that is not read. It is no problem in a submission with source files."""
 
 
 FoundFile = Listed | Problem
@@ -93,16 +103,18 @@ Parts = tuple[str, ...]
 
 @dataclass(frozen=True)
 class FileItem:
-    """A file in a download of a whole assignment: its path below the top, and ways to read it."""
+    """A file in a download of a whole assignment: its path below the top, and how to read it."""
 
     parts: Parts
-    found: Callable[[str], FoundFile]  # as a source file, which is shown under this name
-    opened: Callable[[], BinaryIO]  # as an archive or a note; raises `Unreadable`, `OSError`
+    found: Callable[[str], FoundFile]  # as a source file, shown under the given name
+    opened: Callable[
+        [], BinaryIO
+    ]  # as an archive or a system's own file; raises `Unreadable`, `OSError`
     modified: float = 0.0  # seconds since the epoch
 
 
 def on_disk(path: Path, name: str) -> FoundFile:
-    """A file in a folder, as it is listed."""
+    """List a file of a folder; a problem if it is no plain file."""
     try:
         status = path.lstat()
     except OSError as error:
@@ -114,7 +126,7 @@ def on_disk(path: Path, name: str) -> FoundFile:
 
 
 def unread(name: str) -> Problem:
-    """A file of a type that is not read, by its path."""
+    """The problem with a file that is not read, judging by its path."""
     if suffix(name) in ARCHIVES:
         return Problem(shown(name), OTHER_ARCHIVE)
     real = real_name(name)
@@ -124,7 +136,7 @@ def unread(name: str) -> Problem:
 
 
 def item_on_disk(path: Path, parts: Parts) -> FileItem:
-    """A file in a download that was unpacked."""
+    """A file in an unpacked download."""
     with suppress(OSError):
         return FileItem(
             parts, partial(on_disk, path), partial(open_plain, path), path.lstat().st_mtime
@@ -141,8 +153,8 @@ def _read(path: Path, size: int) -> bytes:
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a plain file; raise `Unreadable` for anything else that has a name."""
-    # The bare flags can still wake a device up: looked at before it is opened, and after.
+    """Open a plain file; raise `Unreadable` for anything else."""
+    # Checked before opening, since opening can wake a device, and after, since it may have changed.
     if not stat.S_ISREG(path.lstat().st_mode):
         raise Unreadable(NOT_PLAIN)
     file = os.fdopen(os.open(path, _FLAGS), "rb")
@@ -158,14 +170,14 @@ def reason(error: OSError) -> str:
 
 
 def decoded(data: bytes) -> str:
-    """Bytes as text, whatever editor wrote them."""
+    """Decode text from any editor: UTF-16 with a mark, UTF-8, or else Windows' cp1252."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         with suppress(UnicodeDecodeError):
             return data.decode("utf-16")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        # What editors on Windows write; any byte means something in it.
+        # Editors on Windows write cp1252, in which almost every byte is a character.
         return data.decode("cp1252", errors="replace")
 
 
@@ -174,12 +186,12 @@ def decoded(data: bytes) -> str:
 # The files in a folder, at any depth, in order of their paths.
 
 
-NESTED = "an archive inside a submission is not looked into: unpack it, and hand in what it holds"
+NESTED = "an archive inside a submission is not read: unpack it, and submit the files in it"
 
 
 def folder_files(folder: Path) -> Iterator[FoundFile]:
     """List a folder's files. Links are never followed."""
-    # A stack, since recursion has a limit; with names as text, since paths are slow where deep.
+    # A stack, since recursion has a limit; names as text, since deep `Path`s are slow.
     waiting: list[tuple[str, os.DirEntry[str] | None]] = [(folder.name, None)]
     while waiting:
         name, entry = waiting.pop()
@@ -212,13 +224,16 @@ LEFT_BEHIND = ("__pycache__", "__MACOSX")  # by programs
 
 
 def name_of(path: Path) -> str:
-    """Whose a file or a folder is, by its name."""
+    """The student's name, as the name of a file or a folder gives it."""
     real = path.resolve()  # "." has no name, and a path that was typed may be a link
     return shown(real.name if real.is_dir() else Path(real_name(real.name)).stem)
 
 
 def submissions_in(folder: Path) -> tuple[list[Path], list[str]]:
-    """The submissions in a folder of them, and the names of all else. Links are never followed."""
+    """The submissions in a folder of submissions, and the names of the other entries.
+
+    Links are never followed.
+    """
     found: dict[str, list[Path]] = {}
     left: list[str] = []
     for entry in sorted(folder.iterdir()):
@@ -226,21 +241,18 @@ def submissions_in(folder: Path) -> tuple[list[Path], list[str]]:
             continue
         if entry.is_symlink():
             left.append(f"{shown(entry.name)} (a link)")
-        elif entry.is_dir() or (handed_in(entry.name) and not _is_dunder(entry)):
+        elif entry.is_dir() or (may_be_submission(entry.name) and not _is_dunder(entry)):
             found.setdefault(name_of(entry), []).append(entry)
         else:
             left.append(shown(entry.name))
     entries: list[Path] = []
     for own in found.values():
-        # Beside a student's sources a document is no submission; two documents are one.
-        read = [entry for entry in own if entry.is_dir() or _is_read(entry)]
+        # A student's document is left out if there is source code; of documents alone one counts.
+        readable = (*SOURCES, *ARCHIVES)
+        read = [entry for entry in own if entry.is_dir() or suffix(entry.name) in readable]
         entries += read or own[:1]
         left += [shown(entry.name) for entry in own if entry not in (read or own[:1])]
     return sorted(entries), sorted(left)
-
-
-def _is_read(file: Path) -> bool:
-    return suffix(file.name) in (*SOURCES, *ARCHIVES)
 
 
 def _is_dunder(file: Path) -> bool:
@@ -249,19 +261,19 @@ def _is_dunder(file: Path) -> bool:
 
 # --- notebooks -----------------------------------------------------------------------------------
 #
-# The code cells of a notebook, of any version and however untidy.
+# Extracts the code cells of a notebook of any version, and ignores the rest.
 #
-# Only the sources are read. `nbformat` would warn about, upgrade and refuse what does not matter
-# here (outputs, ids, metadata), and takes seconds for a large old notebook.
+# `nbformat` would warn about or reject outputs, ids and metadata, which do not matter here, and
+# takes seconds for a large old notebook.
 
 
-_SOURCE = {1: "code", 2: "input", 3: "input", 4: "source"}  # its key in each version
+_SOURCE = {1: "code", 2: "input", 3: "input", 4: "source"}  # the key of a cell's text, by version
 
 ODD_CELLS = "not a notebook: its cells are not of the known form"
 
 
 def code_cells(data: bytes) -> tuple[str, ...]:
-    """The text of each code cell; raise `Unreadable` for what is no notebook."""
+    """The text of each code cell; raise `Unreadable` if the data is no notebook."""
     try:
         content = json.loads(decoded(data))
     except RecursionError:
@@ -307,14 +319,14 @@ def _text(cell: Any, key: str) -> str:
 
 @dataclass(frozen=True)
 class Submission:
-    """What one student handed in."""
+    """The text that a student or a group submitted."""
 
     student: str
     sources: tuple[SourceText, ...]
-    problems: tuple[str, ...] = ()  # files that could not be read, one line each
-    group: tuple[str, ...] = ()  # who gets the grade, where that is not one student alone
-    late: bool = False  # by the mark of the system that it came through
-    attempts: int = 1  # how many hand-ins are known, of which this is the last
+    problems: tuple[str, ...] = ()  # a line for each unreadable file
+    group: tuple[str, ...] = ()  # students who get the grade, unless it is `student` alone
+    late: bool = False  # as the learning system marks it
+    attempts: int = 1  # this is the last of so many
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -330,10 +342,10 @@ class Submission:
 
 
 def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
-    """The text of these files, and one line for each that could not be read.
+    """The text of the source files, and a line for each file that could not be read.
 
-    Files of other types are told where there is no source file: a report as a PDF beside the
-    answers is no problem, and in place of them it is.
+    Files of other types are reported only if there is no source file: a PDF is no problem as an
+    addition to the answers, only as a replacement.
     """
     sources: list[SourceText] = []
     problems: list[str] = []
@@ -341,8 +353,8 @@ def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tupl
     files, left = 0, MAX_TOTAL
     for file in found:
         if isinstance(file, Problem):
-            told = others if isinstance(file, Other) else problems
-            told.append(f"{file.name}: {file.why}")
+            lines = others if isinstance(file, Other) else problems
+            lines.append(f"{file.name}: {file.why}")
             continue
         files += 1
         if files > MAX_FILES:
@@ -365,16 +377,16 @@ def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tupl
 
 
 def _source(name: str, data: bytes) -> SourceText:
-    known = suffix(name)  # in small letters, as everyone behind this expects it
+    known = suffix(name)  # in lower case, as all later code expects
     cells = code_cells(data) if known == ".ipynb" else (decoded(data),)
     return SourceText(name[: -len(known)] + known, cells)
 
 
 def too_large(name: str) -> str:
-    """Why a file is not read that is larger than `MAX_FILE`, and what to do."""
-    told = f"larger than {MAX_FILE // 2**20} MB"
-    # Plots weigh more than any code.
-    return f"{told}: clear its outputs, and hand it in again" if suffix(name) == ".ipynb" else told
+    """The message for a file that is larger than `MAX_FILE`."""
+    why = f"larger than {MAX_FILE // 2**20} MB"
+    # A notebook of that size holds plots.
+    return f"{why}: clear its outputs, and submit it again" if suffix(name) == ".ipynb" else why
 
 
 def _the_first(problems: list[str]) -> tuple[str, ...]:

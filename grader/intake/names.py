@@ -1,6 +1,6 @@
-"""Names that others chose: what they say a file is, and how they are shown and written.
+"""Handles names that students and systems chose: classifies, shows and writes them safely.
 
-No name is trusted: it may be long, hidden, a way out of a folder, or an order to a terminal.
+No name is trusted: it may be long, hidden, lead out of a folder, or control a terminal.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Iterable
 SOURCES = (".py", ".ipynb")
 ZIP = ".zip"
 ARCHIVES = (ZIP, ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")  # only zips are read
-# What people hand in where sources are asked for. Not read, and never passed over: someone's work.
+# People submit these where sources are required. They are not read, but always reported.
 DOCUMENTS = (".doc", ".docx", ".htm", ".html", ".odt", ".pages", ".pdf", ".rtf")
-# Folders in which nobody writes answers: parts of the course, and other people's.
+# Folders that hold no answers: parts of the course, and installed packages.
 SKIPPED = frozenset(
     {
         "afterwards", "checks", "experiments", "recorded",
@@ -28,12 +28,12 @@ _RENAMED = re.compile(
     r"(?i)(?P<real>.+\.(py|ipynb))\.(download|json|txt)", re.S
 )  # by a browser, or by mail
 
-MAX_SHOWN = 200  # characters of a name that is shown, or is a student's key
-_CUT = "…"  # in no name that is whole: `shown` escapes it
-_DIGITS = 32  # of a hash that nobody can meet on purpose
-_STEM = 40  # characters of a file's name, of at most four bytes each
-_DEVICES = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)\d")  # no file on Windows is called so
-_TAIL = 60  # of a long name, with its suffix
+MAX_SHOWN = 200  # characters of a shown name or a student's key
+_CUT = "…"  # marks a cut; `escaped` keeps it out of whole names
+_DIGITS = 32  # of a hash; enough to rule out collisions on purpose
+_STEM = 40  # characters of a file's name, at most four bytes each
+_DEVICES = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)\d")  # reserved on Windows
+_TAIL = 60  # characters kept at the end of a long name, for its suffix
 
 
 def suffix(name: str) -> str:
@@ -42,24 +42,24 @@ def suffix(name: str) -> str:
 
 
 def skipped(name: str, *, folder: bool) -> bool:
-    """Whether a file or a folder with this name is nobody's answer."""
+    """Whether a file or a folder is ignored because of its name."""
     return name.startswith(".") or (folder and name in SKIPPED)
 
 
 def real_name(name: str) -> str:
-    """``softmax.py`` for ``softmax.py.txt``; any other name as it is."""
+    """The name before a browser or mail program renamed the file: ``x.py`` for ``x.py.txt``."""
     renamed = _RENAMED.fullmatch(name)
     return renamed["real"] if renamed else name
 
 
-def handed_in(name: str) -> bool:
-    """Whether a file of this name is somebody's hand-in, one that is not read included."""
+def may_be_submission(name: str) -> bool:
+    """Whether a file of this name may be a submission, even of a type that is not read."""
     known = (*SOURCES, *ARCHIVES, *DOCUMENTS)
     return suffix(name) in known or real_name(name) != name
 
 
 def escaped(name: str) -> str:
-    """A name or a path with all of its characters, and none that a terminal would obey."""
+    """A name or a path with its unprintable characters escaped, so that it is safe to print."""
     return "".join(
         c if c.isprintable() and c not in ("\\", _CUT) else c.encode("unicode_escape").decode()
         for c in name
@@ -67,10 +67,11 @@ def escaped(name: str) -> str:
 
 
 def shown(name: str) -> str:
-    r"""A name as people, terminals and tables see it: printable, of bounded length.
+    r"""A name for people, terminals and tables: printable, and of bounded length.
 
-    Different names are never shown alike, so the result is a key as well: what is not printable
-    becomes its escape (``\x1b``), a backslash two, and what is cut out of the middle its hash.
+    Different names give different results, so that the result also serves as a key. Unprintable
+    characters are escaped (``\x1b``), a backslash is doubled, and a hash replaces the middle of a
+    long name.
     """
     text = escaped(name)
     if len(text) <= MAX_SHOWN:
@@ -80,10 +81,10 @@ def shown(name: str) -> str:
 
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:
-    """For each name a file's, without suffix: letters and digits of any script, and hyphens.
+    """A file name without suffix for each name, of letters and digits of any script, and hyphens.
 
-    It is never hidden, a way out of the folder, a device, or too long. Names that a file system
-    could take for one another (it may not tell ``Ada`` from ``ada``) also carry a hash.
+    It is never hidden, never a device, never too long, and never leads out of the folder. Names
+    that a file system could confuse, such as ``Ada`` and ``ada``, also get a hash.
     """
     stems = {name: _stem(name) for name in names}
     alike = Counter(stem.casefold() for stem in stems.values())

@@ -1,6 +1,6 @@
-"""A student's own answers, in the folder where they are written.
+"""Finds a student's own answers in the folder of the course.
 
-What is checked there is what is handed in: one list of files serves both.
+Checking and packing use the same list of files, so that a student submits exactly what was checked.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from grader.intake.names import skipped
 from grader.records.bundles import is_other, sums
 from grader.records.faults import CallError
 
-NOTEBOOKS = "notebooks"  # a folder beside that of the course
+NOTEBOOKS = "notebooks"  # a sibling of the course's folder
 
 
 def own_files(course: Course) -> list[FoundFile]:
-    """What a student hands in, by the names in the zip; nothing is read yet.
+    """The files to submit, under the names that they get in the zip; none is read yet.
 
-    All ``.py`` files and notebooks in the course's folder, and the notebooks beside it in which
-    somebody has worked.
+    They are all ``.py`` files and notebooks in the course's folder, and the changed notebooks in
+    its sibling `NOTEBOOKS`.
     """
     folder, beside = own_folders(course)
     pristine = sums(course.folder.parent)
@@ -43,17 +43,17 @@ def own_files(course: Course) -> list[FoundFile]:
         name = f"{NOTEBOOKS}/{path.name}"
         taken = Problem(name, f"{folder.name}/{name} has the same name: rename one of them")
         found[name] = taken if name in found else on_disk(path, name)
-    # As a zip's are read: which of several counts does not depend on where they lie.
+    # In the order of a zip's files, so that the same definition counts in both places.
     return [found[name] for name in sorted(found, key=lambda name: name.split("/"))]
 
 
 def own_folders(course: Course) -> tuple[Path, Path]:
-    """The folders in which a student's own answers may lie; the second need not be there."""
+    """The folders that may hold a student's own answers; the second may not exist."""
     return course.folder, course.folder.parent / NOTEBOOKS
 
 
 def read_answers(answers: Path, course: Course) -> Submission:
-    """A student's own answers; raise `CallError` where there are none."""
+    """Read a student's own answers; raise `CallError` if there are none."""
     if answers.resolve() == course.folder:
         submission = Submission("answers", *read_files(own_files(course)))
     else:

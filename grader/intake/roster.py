@@ -1,4 +1,4 @@
-"""The roster: who is in the class, from a CSV, and who of them handed in what."""
+"""Reads the roster of a class from a CSV, and matches submissions with the students on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.intake.names import shown
 from grader.records.faults import CallError
 from grader.records.rows import Person, called, letters, listed, separator_of, some_of, spellings
 
-# What a column is called, in small letters and without anything but letters.
+# Titles of columns, in lower case and reduced to letters.
 ID = {"id", "studentid", "sid", "sisuserid", "idnumber", "studentnumber", "matriculation"}
 NAME = {"name", "fullname", "student", "studentname"}
 FIRST, LAST = {"firstname", "givenname", "first"}, {"lastname", "surname", "familyname", "last"}
@@ -37,18 +37,18 @@ class Roster:
     people: tuple[Person, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
-    )  # students' keys by the group's name, normalised
+    )  # students' keys, by the group's normalised name
     columns: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
-    )  # titles in the file, by what they were taken for
+    )  # the file's titles, by a key of `KINDS`
 
     @cached_property
     def keys(self) -> Mapping[str, Person]:
-        """Each person under the name that stands in the gradebook until they hand in something."""
+        """Each person, by the key that the gradebook uses until they submit something."""
         return {shown(p.id or p.email or p.name): p for p in self.people}
 
     def find(self, person: Person, key: str) -> str | None:
-        """The key of whom a hand-in is of; None if nobody fits, or several do."""
+        """The key of the person who made a submission; None unless exactly one person matches."""
         tests: list[Callable[[Person], bool]] = [
             lambda p: bool(p.id) and p.id in (person.id, person.canvas, key),
             lambda p: bool(p.email) and _folded(p.email) in (_folded(person.email), _folded(key)),
@@ -62,7 +62,7 @@ class Roster:
         return None
 
     def without(self, gone: Person) -> Roster:
-        """The roster, less one who is known by the same id, or else by the same e-mail and name."""
+        """The roster without the person of the same id, or else of the same e-mail and name."""
         mark = (lambda p: p.id) if gone.id else (lambda p: (p.email, p.name))
         keys = {key for key, person in self.keys.items() if mark(person) == mark(gone)}
         people = tuple(person for key, person in self.keys.items() if key not in keys)
@@ -73,7 +73,7 @@ class Roster:
         return replace(self, people=people, groups=groups)
 
     def group(self, name: str) -> tuple[str, ...]:
-        """The keys of the members of a group of this name."""
+        """The keys of the members of the group with this name."""
         return self.groups.get(letters(name), ())
 
 
@@ -83,7 +83,7 @@ NOBODY = Roster()
 def read_roster(path: Path) -> Roster:
     """Read a CSV with a header: id, name, e-mail, group, in any order; other columns are kept.
 
-    Raises `CallError` for what is no such table, and for two rows of one student.
+    Raises `CallError` if the file is no such table, or if a student has two rows.
     """
     try:
         text = decoded(path.read_bytes())
@@ -127,12 +127,12 @@ def _rows(text: str) -> list[tuple[int, list[str]]]:
 
 
 def _taken(columns: Sequence[str], kinds: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The titles of the columns that were taken for something."""
+    """The titles of the recognised columns, by a key of `KINDS`."""
     found = {
-        what: tuple(column for column, kind in zip(columns, kinds, strict=True) if kind in names)
-        for what, names in KINDS.items()
+        meaning: tuple(column for column, kind in zip(columns, kinds, strict=True) if kind in names)
+        for meaning, names in KINDS.items()
     }
-    return {what: titles for what, titles in found.items() if titles}
+    return {meaning: titles for meaning, titles in found.items() if titles}
 
 
 def _person(
@@ -160,27 +160,27 @@ def _folded(text: str) -> str:
 
 # --- conflicts -----------------------------------------------------------------------------------
 #
-# Hand-ins of which only one can count, where nothing says which one: none of them does.
+# Several submissions that claim the same name or the same student: none of them counts.
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A hand-in whose grade a student is to get."""
+    """A submission, and a student who would get its grade."""
 
-    number: int  # of the hand-in
-    name: str  # the hand-in's
-    place: str  # where it was found
+    number: int  # index of the submission
+    name: str  # of the submission
+    place: str  # the path where it was found
     student: str
-    key: str | None  # the student's on the roster
+    key: str | None  # the student's key on the roster
 
     @property
     def rows(self) -> list[str]:
-        """The names under which the grade may stand in the gradebook."""
+        """The names that the grade may have in the gradebook."""
         return [self.student] if self.key is None else [self.student, self.key]
 
 
 def conflicts_of(claims: Iterable[Claim], roster: Roster) -> dict[str, str]:
-    """Why students get no grade of what they handed in, by all names that it may stand under."""
+    """Why students get no grade despite a submission, by each name that the grade may have."""
     of_name: dict[str, dict[int, Claim]] = {}
     of_row: dict[str, dict[int, Claim]] = {}
     every = list(claims)
@@ -198,7 +198,7 @@ def conflicts_of(claims: Iterable[Claim], roster: Roster) -> dict[str, str]:
 
 
 def _alike(claims: Sequence[Claim]) -> str:
-    """What to say of hand-ins with one name; nothing of one alone."""
+    """The conflict of several submissions with the same name; empty for a single submission."""
     if len(claims) == 1:
         return ""
     places = listed([claim.place for claim in claims], "and")
@@ -206,7 +206,7 @@ def _alike(claims: Sequence[Claim]) -> str:
 
 
 def _twice(row: str, claims: Sequence[Claim], roster: Roster) -> str:
-    """What to say of hand-ins of one student; nothing of one alone."""
+    """The conflict of several submissions of the same student; empty for a single submission."""
     if len(claims) == 1:
         return ""
     student = called(row, shown(roster.keys[row].name)) if row in roster.keys else row
@@ -219,20 +219,21 @@ def _many(claims: Sequence[Claim]) -> str:
 
 
 def all_of(conflicts: Mapping[str, str]) -> str:
-    """The conflicts in one line, each once."""
+    """All distinct conflicts, joined into a line."""
     return "; ".join(dict.fromkeys(conflicts.values()))
 
 
 # --- nearness ------------------------------------------------------------------------------------
 #
-# Who of the absent a stranger may be, by names and numbers that are near: never a match.
+# Suggests which absent student a stranger (a name that is not on the roster) may be, by similar
+# names and numbers. A suggestion never becomes a match.
 
-LOOKED_AT = 20  # strangers; where there are more, the roster is of another class
-MOST_NEAR = 3  # who are named as whom a stranger may be
+LOOKED_AT = 20  # strangers; with more of them, the roster is of another class
+MOST_NEAR = 3  # suggestions for a stranger
 
 
 def left_over(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> Iterator[str]:
-    """Who handed in and is not on the roster, with whom they may be; and who handed in nothing."""
+    """Notices about strangers, with suggestions, and about absent students."""
     others, looked_at = dict(strangers), list(strangers.items())[:LOOKED_AT]
     waiting = _Absent(absent if looked_at else {})
     for student, person in looked_at:
@@ -241,27 +242,26 @@ def left_over(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> 
             del others[student]
             names = [called(key, shown(absent[key].name)) for key in near[:MOST_NEAR]]
             yield f"not on the roster: '{student}'; did you mean {' or '.join(names)}?"
-    yield from _some("handed in and not on the roster", others)
-    yield from _some("on the roster and handed in nothing", absent)
+    yield from _some("submitted but not on the roster", others)
+    yield from _some("on the roster without a submission", absent)
 
 
-def _some(what: str, people: Mapping[str, Person]) -> list[str]:
-    """One line that names some, or none."""
+def _some(label: str, people: Mapping[str, Person]) -> list[str]:
+    """At most one notice, which names some of the people."""
     if not people:
         return []
     names = [called(student, shown(person.name)) for student, person in people.items()]
-    return [f"{len(people)} {what}: {some_of(names)}"]
+    return [f"{len(people)} {label}: {some_of(names)}"]
 
 
 CUTOFF = 0.8  # of difflib: "Diana Diaz" is near "Dana Diaz", and "Elif Diaz" is not
-SHORTEST = 4  # letters of a name, or digits of a number, that tell something
+SHORTEST = 4  # letters of a name, or digits of a number; shorter ones are ignored
 
 
 class _Absent:
-    """Those who handed in nothing, as they may be spelled."""
+    """Absent students, indexed by the spellings of their names and by their numbers."""
 
     def __init__(self, people: Mapping[str, Person]) -> None:
-        """`people` by their keys."""
         self._spelled: dict[str, list[str]] = {}
         self._numbers: dict[str, list[str]] = {}
         for key, person in people.items():
@@ -271,9 +271,9 @@ class _Absent:
                 self._numbers.setdefault(number, []).append(key)
 
     def near(self, student: str, person: Person) -> list[str]:
-        """The keys of those whom a stranger may be; by the nearest name, or else by numbers.
+        """The keys of absent students who may be this stranger, by name or else by number.
 
-        `student` is the stranger's key, and `person` what a download tells of them.
+        `student` is the stranger's key; `person` holds the data from a download.
         """
         found = [
             (difflib.SequenceMatcher(None, own, name).ratio(), name)
@@ -288,7 +288,7 @@ class _Absent:
 
 
 def _names(key: str, person: Person) -> set[str]:
-    """All that may be a name, spelled in letters alone, the last name first as well."""
+    """All spellings of a person's names in letters alone, including the last name first."""
     texts = (shown(text) for text in (key, person.name, person.email.partition("@")[0]))
     words = (re.sub(r"[\W\d_]+", " ", text).split() for text in texts)
     found = {one for own in words for some in _shorter(own) for one in spellings(" ".join(some))}
@@ -296,7 +296,7 @@ def _names(key: str, person: Person) -> set[str]:
 
 
 def _shorter(words: list[str]) -> Iterator[list[str]]:
-    """A name, and what is left of it where a system knows two of its words."""
+    """A name's words, and the two of them that a system may have kept."""
     yield words
     if len(words) > 2:
         yield words[:2]
@@ -308,7 +308,10 @@ def _numbers(*texts: str) -> set[str]:
 
 
 def _slips(number: str, others: Iterable[str]) -> bool:
-    """Whether a digit of one is missing, or two are swapped: with another it is a classmate's."""
+    """Whether another number lacks a digit, has one more, or has its digits in another order.
+
+    A number with a wrong digit is not similar: it may be a classmate's.
+    """
     return any(
         (Counter(number) - Counter(other) + (Counter(other) - Counter(number))).total() <= 1
         for other in others

@@ -57,8 +57,8 @@ def release_otter(
     """Write the folder into `to`, unreadable for other users, and return its files.
 
     `torch_index` is the address of a second package index for pip. `report` is called after each
-    recorded unit. Raises `CallError` if otter or the seed is missing, if a stub is solved, if `to`
-    holds other files, or if it holds an edited release and `replace` is not set.
+    recorded exercise. Raises `CallError` if otter or the seed is missing, if a stub is solved, if
+    `to` holds other files, or if it holds an edited release and `replace` is not set.
     """
     course.require_solutions("release otter")
     course.hidden_seed()

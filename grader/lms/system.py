@@ -83,7 +83,8 @@ class Bundle:
     """The folder that ``grader release NAME`` writes.
 
     `write` takes a course and a folder, and by name ``replace`` and its `options`. If `recorded`,
-    it also takes ``report``, which it calls after each unit, and ``jobs``. It returns the files.
+    it also takes ``jobs``, and ``report``, which it calls after each exercise. It returns the
+    files.
     """
 
     write: Callable[..., list[Path]]

@@ -1,6 +1,7 @@
 r"""A course's known answers: mistakes that people make, and right answers in other forms.
 
-``solutions/mistakes/U.py`` holds those of unit U. A variant is a change to the reference's text::
+Each known answer is a variant. ``solutions/mistakes/U.py`` holds the variants of unit U. A variant
+is a change to the reference's text::
 
     mistake(
         "causal_mask", "hides-itself", "A token cannot see itself",
@@ -8,14 +9,14 @@ r"""A course's known answers: mistakes that people make, and right answers in ot
         change={"diagonal=1": "diagonal=0"},
     )
 
-or a definition of its own, under any name::
+or a separate definition under any name::
 
     @accepted("causal_mask", "arange", "Rows and columns counted")
     def mask_by_counting(num_tokens):
         rows = torch.arange(num_tokens)
         return rows[:, None] < rows[None, :]
 
-What is the same in two exercises of a unit, or a few, names all of them::
+A variant that applies to several exercises of a unit names all of them::
 
     mistake(
         ("CachedAttention", "RotaryAttention"), "cache-hidden", "No new token looks at the cache",
@@ -23,8 +24,8 @@ What is the same in two exercises of a unit, or a few, names all of them::
         change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
     )
 
-``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises, each
-with one change or several, of which an exercise gets the first that fits its reference::
+``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises. Each has
+one change or several; an exercise gets the first that fits its reference::
 
     common(
         "mask-added", "The mask is added to the scores as 0 and 1",
@@ -35,8 +36,8 @@ with one change or several, of which an exercise gets the first that fits its re
         ],
     )
 
-The file of a unit lists, for each exercise, those that apply to it; an exercise may bring a change
-or a definition of its own, and words of its own::
+For each exercise, the unit's file lists the common mistakes that apply. An exercise may replace a
+common mistake's change, definition, title or hint::
 
     common_mistakes("CausalHead", "mask-added", "no-gradient")
     common_mistakes("masked_softmax", but=["transposed"])  # all others that fit its reference

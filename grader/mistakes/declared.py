@@ -1,4 +1,4 @@
-"""What a file of the library declares: mistakes, accepted answers, common mistakes."""
+"""The functions with which a library's file declares mistakes, accepted answers and common ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 from grader.course.statements import COMPUTES
 
 VariantKind = Literal["mistake", "accepted"]
-# What is replaced, and by what. A string occurs in the reference once; a pattern at least once, and
-# every match is replaced.
+# From old text to new text. A string must occur once in the reference. A pattern must match at
+# least once, and every match is replaced.
 Change = Mapping[str | re.Pattern[str], str]
 Anything = TypeVar("Anything")
 
@@ -28,10 +28,10 @@ class Variant:
     hint: str
     definition: str  # Python text that defines the exercise's name
     change: Change = field(default_factory=dict)
-    # Other mistakes of the exercise that no test can tell from this one, each with the reason.
+    # The exercise's mistakes that no test can distinguish from this mistake, with the reasons.
     same_as: Mapping[str, str] = field(default_factory=dict)
-    common: str = ""  # its slug in the table of common mistakes, if it is one
-    breaks: tuple[str, ...] = (COMPUTES,)  # the rules of the statement that it does not keep
+    common: str = ""  # its slug in the table of common mistakes, if it has any
+    breaks: tuple[str, ...] = (COMPUTES,)  # the keys of the statement's rules that it breaks
 
     @property
     def id(self) -> str:
@@ -40,17 +40,17 @@ class Variant:
 
 
 class BadVariant(Exception):
-    """A variant that is not of the declared form; the text says which, and why."""
+    """Raised for an invalid variant; the text names it and gives the reason."""
 
     def __init__(self, text: str, line: int | None = None) -> None:
-        """`line` is that of the file which declares it, where one is to blame."""
+        """`line` is the line of the declaration, if it is known."""
         super().__init__(text)
         self.line = line
 
 
 @dataclass(frozen=True)
 class Common:
-    """A mistake of the common table: its words, and the changes that may make it."""
+    """A row of the table of common mistakes: its texts, and the changes that can produce it."""
 
     slug: str
     title: str
@@ -63,7 +63,7 @@ class Common:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a call of `mistake` or `accepted` said."""
+    """The arguments of a call of `mistake` or `accepted`."""
 
     exercise: str
     slug: str
@@ -73,8 +73,8 @@ class Entry:
     change: Change
     same_as: Mapping[str, str]
     common: str = ""
-    name: str = ""  # of the definition below it
-    but: Sequence[str] | None = None  # it stands for all common mistakes that fit, but these
+    name: str = ""  # of the decorated definition
+    but: Sequence[str] | None = None  # if given, the entry means all common mistakes except these
     breaks: tuple[str, ...] = ()
     line: int = 0
 
@@ -94,16 +94,15 @@ def mistake(
     common: str = "",
     breaks: Sequence[str] = (),
 ) -> Callable[[Anything], Anything]:
-    """A wrong answer. The title says what is wrong, in a line; the hint asks, and does not tell.
+    """Declare a wrong answer to an exercise, or to several whose references the change fits.
 
-    It is one of the exercise, or of each of several: a change that fits all their references.
-    `change` replaces parts of the reference's text; without it, this decorates a definition.
-    `same_as` names mistakes that no test can tell from this one. `common` names a mistake of the
-    common table, which provides whatever is not given here. `breaks` are the rules of the
-    statement that the answer does not keep, by their keys; by default it computes something else.
+    The title says in a line what is wrong; the hint asks a question and does not give the answer.
+    `change` replaces parts of the reference's text. Without it, the call decorates a definition.
+    `same_as` names mistakes that no test can distinguish from this mistake. `common` names a
+    mistake of the common table, which provides the arguments that are missing here. `breaks` are
+    the keys of the statement's rules that the answer breaks; by default, its result is wrong.
     """
-    stated = {} if change is None else _stated(change)
-    return _noted(
+    return _add(
         exercise,
         Entry(
             "",
@@ -111,7 +110,7 @@ def mistake(
             "mistake",
             title,
             hint,
-            stated,
+            {} if change is None else _checked(change),
             same_as or {},
             common,
             breaks=tuple(breaks),
@@ -120,25 +119,25 @@ def mistake(
 
 
 def common_mistakes(exercise: str | Sequence[str], *slugs: str, but: Sequence[str] = ()) -> None:
-    """Mistakes of an exercise, or of several, that are as the common table has them.
+    """Declare mistakes of an exercise, or of several, that are exactly those of the common table.
 
-    Without slugs, all that fit its reference, `but` those that are no mistakes there; one that the
-    exercise brings itself is not added again.
+    Without slugs, these are all whose changes fit the reference, except those in `but` and those
+    that the exercise declares itself.
     """
     if slugs and but:
-        raise BadVariant(f"{exercise}: `but` leaves out some of all, not of those that are named")
+        raise BadVariant(f"{exercise}: give either slugs or `but`, not both")
     for slug in slugs:
         mistake(exercise, common=slug)
     if not slugs:
-        _noted(exercise, Entry("", "", "mistake", "", "", {}, {}, but=tuple(but)))
+        _add(exercise, Entry("", "", "mistake", "", "", {}, {}, but=tuple(but)))
 
 
 def accepted(
     exercise: str | Sequence[str], slug: str, title: str, *, change: Change | None = None
 ) -> Callable[[Anything], Anything]:
-    """A right answer, of one exercise or of several, that looks different: it gets full points."""
-    stated = {} if change is None else _stated(change)
-    return _noted(exercise, Entry("", slug, "accepted", title, "", stated, {}))
+    """Declare a right answer in another form, which must get full points."""
+    changed = {} if change is None else _checked(change)
+    return _add(exercise, Entry("", slug, "accepted", title, "", changed, {}))
 
 
 def common(
@@ -150,37 +149,37 @@ def common(
     same_as: Mapping[str, str] | None = None,
     breaks: Sequence[str] = (),
 ) -> None:
-    """A mistake that people make in many exercises: a row of the common table.
+    """Declare a row of the common table: a mistake that people make in many exercises.
 
-    Of several changes an exercise gets the first that fits its reference. Without a change, every
-    exercise brings its own. `breaks` is as in `mistake`.
+    Of several changes, an exercise gets the first that fits its reference. Without a change, every
+    exercise provides its own. `breaks` is as in `mistake`.
     """
     several = isinstance(change, list | tuple) and change
-    changes = map(_stated, change if several else [change]) if change is not None else ()
+    changes = map(_checked, change if several else [change]) if change is not None else ()
     COMMONS.append(Common(slug, title, hint, tuple(changes), same_as or {}, tuple(breaks), _line()))
 
 
-def _stated(change: Any) -> Change:
-    """A change as it was given; raises `BadVariant` for what is none."""
+def _checked(change: Any) -> Change:
+    """The change as a dict; raises `BadVariant` if it is no change."""
     parts = change.items() if isinstance(change, Mapping) else ()
     if parts and all(isinstance(a, str | re.Pattern) and isinstance(b, str) for a, b in parts):
         return dict(parts)
-    raise BadVariant(f"change={change!r} is no change: name what is replaced, and by what")
+    raise BadVariant(f"change={change!r} is no change: map old text to new text")
 
 
 def _line() -> int:
-    """The line of the library's file that is running."""
+    """The current line in the library's file, found in the callers' frames."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         frame = frame.f_back
     return frame.f_lineno
 
 
-def _noted(exercise: str | Sequence[str], said: Entry) -> Callable[[Anything], Anything]:
-    """Note what was said of an exercise, or of each of several; and of the definition below it."""
-    said, start = replace(said, line=_line()), len(ENTRIES)
+def _add(exercise: str | Sequence[str], entry: Entry) -> Callable[[Anything], Anything]:
+    """Add the entry for each exercise; return a decorator that adds the definition's name."""
+    entry, start = replace(entry, line=_line()), len(ENTRIES)
     for name in [exercise] if isinstance(exercise, str) else exercise:
-        ENTRIES.append(replace(said, exercise=name))
+        ENTRIES.append(replace(entry, exercise=name))
     places = range(start, len(ENTRIES))
 
     def decorate(definition: Anything) -> Anything:

@@ -1,4 +1,4 @@
-"""The library of a course's known answers, read from the files that declare them."""
+"""Reads the library of a course's known answers from the files that declare them."""
 
 from __future__ import annotations
 
@@ -40,37 +40,37 @@ IMPORTS_NO_UNIT = (
 
 @dataclass(frozen=True)
 class Library:
-    """All variants of a course, and the references that they vary."""
+    """All variants of a course, and the references that they change."""
 
     variants: Sequence[Variant]
     sources: Mapping[str, str]  # reference text by unit
     unit_of: Mapping[str, str]
 
     def of(self, exercise: str, kind: VariantKind) -> list[Variant]:
-        """The variants of one exercise, in the order in which they stand."""
+        """An exercise's variants of this kind, in the order of the file."""
         return [v for v in self.variants if (v.exercise, v.kind) == (exercise, kind)]
 
     def submission(self, exercise: str, *variants: Variant) -> tuple[SourceText, ...]:
-        """The references that an exercise needs, with these definitions instead of their own."""
+        """The references that an exercise needs, with some definitions replaced by variants."""
         texts = {unit: self.sources[unit] for unit in self._needed(self.unit_of[exercise])}
         for variant in variants:
-            # The last definition of a name in a file is the one that counts.
+            # The last definition of a name in a file counts.
             texts[self.unit_of[variant.exercise]] += f"\n\n{variant.definition}\n"
         return tuple(SourceText(f"{unit}.py", (text,)) for unit, text in texts.items())
 
     def _needed(self, unit: str) -> list[str]:
-        """A unit, and the units that its references import from."""
+        """A unit, and the units that its references import, directly or indirectly."""
         needed = [unit]
-        for one in needed:  # grows meanwhile
-            for node in ast.parse(self.sources[one]).body:
+        for name in needed:  # the loop appends to it
+            for node in ast.parse(self.sources[name]).body:
                 if isinstance(node, ast.ImportFrom) and node.level and node.module:
                     if node.module not in self.sources:
-                        raise CallError(IMPORTS_NO_UNIT.format(one, node.module))
+                        raise CallError(IMPORTS_NO_UNIT.format(name, node.module))
                     needed += {node.module} - {*needed}
         return needed
 
     def together(self) -> list[str]:
-        """The references' texts, to be run one after another as if they were one file."""
+        """The references' texts without imports of each other, to be run in one namespace."""
         texts = []
         for text in self.sources.values():
             tree = ast.parse(text)
@@ -79,7 +79,7 @@ class Library:
         return texts
 
     def combined(self, first: Variant, second: Variant) -> Variant | None:
-        """Both changes at once, where they are changes of different parts."""
+        """A variant with both changes; None if they do not fit together."""
         if not (first.change and second.change) or first.exercise != second.exercise:
             return None
         original = text_of_definition(self.sources[self.unit_of[first.exercise]], first.exercise)
@@ -102,7 +102,7 @@ class Library:
 
 
 def _compiles(text: str) -> bool:
-    """Whether it is Python of which Python does not say that it makes no sense."""
+    """Whether the text is valid Python that causes no `SyntaxWarning`."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", SyntaxWarning)
         try:
@@ -113,7 +113,7 @@ def _compiles(text: str) -> bool:
 
 
 def _orders(first: Change, second: Change) -> Iterator[tuple[Change, Change]]:
-    """In which order two changes may be made: strings look for the reference's own words."""
+    """The orders to try for two changes: strings before patterns, since they need the original."""
     one, other = sorted((first, second), key=_has_patterns)
     yield one, other
     if _has_patterns(other):
@@ -121,9 +121,9 @@ def _orders(first: Change, second: Change) -> Iterator[tuple[Change, Change]]:
 
 
 def load_library(course: Course, exercises: Collection[str] | None = None) -> Library:
-    """Read ``solutions/mistakes``; raise `CallError` for a variant that makes no sense.
+    """Read ``solutions/mistakes``; raise `CallError` for an invalid variant.
 
-    Where `exercises` are named, the files of their units are enough.
+    With `exercises`, only the files of their units are read.
     """
     asked = course.unit_of if exercises is None else exercises
     units = {course.unit_of[name] for name in asked}
@@ -186,7 +186,7 @@ def _load(
 
 
 def _all_that_fit(entry: Entry, table: Mapping[str, Common], original: str) -> Iterator[Variant]:
-    """The common mistakes that an entry stands for."""
+    """The variants of all common mistakes that fit, except those that the entry excludes."""
     but = set(entry.but or ())
     if unknown := but - table.keys():
         raise BadVariant(f"there is no common mistake {min(unknown)!r}")
@@ -198,14 +198,14 @@ def _all_that_fit(entry: Entry, table: Mapping[str, Common], original: str) -> I
 
 
 def _variant(entry: Entry, table: Mapping[str, Common], original: str, definition: str) -> Variant:
-    """What an entry says, and what the common table says where it is silent."""
+    """The variant that an entry declares, completed from the table of common mistakes."""
     if entry.common and entry.common not in table:
         raise BadVariant(f"there is no common mistake {entry.common!r}")
     shared = table.get(entry.common, Common("", "", "", (), {}))
     slug, title = entry.slug or shared.slug, entry.title or shared.title
     hint = entry.hint or shared.hint
     if not (slug and title and (hint or entry.kind == "accepted")):
-        raise BadVariant("a mistake has a slug, a title and a hint, or is a common one")
+        raise BadVariant("a mistake has a slug, a title and a hint, or is a common mistake")
     if definition and entry.change:
         raise BadVariant("there is both a change and a definition below it")
     change = entry.change
@@ -228,7 +228,7 @@ def _variant(entry: Entry, table: Mapping[str, Common], original: str, definitio
 
 
 def _first_that_fits(original: str, changes: Sequence[Change]) -> tuple[Change, str]:
-    """The first of some changes that fits a reference, and what it makes of it."""
+    """The first change that fits a reference, and the changed text."""
     reasons = []
     for change in changes:
         try:
@@ -241,7 +241,7 @@ def _first_that_fits(original: str, changes: Sequence[Change]) -> tuple[Change, 
 
 
 def _run(path: Path) -> None:
-    """Run a file of the library; what it declares stands in `ENTRIES` and `COMMONS`."""
+    """Run a library's file, which fills `ENTRIES` and `COMMONS`."""
     ENTRIES.clear()
     COMMONS.clear()
     name = f"_mistakes_of_{path.stem}"
@@ -282,7 +282,7 @@ Definition = ast.FunctionDef | ast.ClassDef
 
 
 def _parts(text: str) -> tuple[str, dict[str, Definition]]:
-    """What all definitions of a file may need, and the decorated definitions by name."""
+    """The text that a file's variants share (imports, helpers), and its variants' definitions."""
     support: list[ast.stmt] = []
     definitions: dict[str, Definition] = {}
     for node in ast.parse(text).body:
@@ -290,13 +290,13 @@ def _parts(text: str) -> tuple[str, dict[str, Definition]]:
             if node.name in definitions:
                 raise BadVariant(f"two definitions are called {node.name}", node.lineno)
             definitions[node.name] = node
-        elif not _says_nothing(node):
+        elif not _is_declaration(node):
             support.append(node)
     return "\n".join(map(ast.unparse, support)), definitions
 
 
-def _says_nothing(node: ast.stmt) -> bool:
-    """Whether a statement of the library means nothing to a submission."""
+def _is_declaration(node: ast.stmt) -> bool:
+    """Whether a statement only serves the library: a string, an entry or its import."""
     if isinstance(node, ast.Expr):
         text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         return text or _is_entry(node.value)
@@ -310,7 +310,7 @@ def _is_entry(node: ast.expr) -> bool:
 
 
 def _definition_below(entry: Entry, definitions: Mapping[str, Definition]) -> str:
-    """The text of the definition that an entry decorates, under the exercise's name."""
+    """The text of the definition that an entry decorates, renamed to the exercise's name."""
     if entry.name not in definitions:
         raise BadVariant("it decorates no function or class at the top of its file")
     node = copy.copy(definitions[entry.name])
@@ -321,7 +321,7 @@ def _definition_below(entry: Entry, definitions: Mapping[str, Definition]) -> st
 
 @cache
 def text_of_definition(text: str, name: str) -> str:
-    """The text of a reference's definition, as it stands there."""
+    """The text of a definition in a reference's file."""
     for node in ast.parse(text).body:
         if isinstance(node, Definition) and node.name == name:
             return textwrap.dedent(ast.get_source_segment(text, node) or "")

@@ -9,8 +9,8 @@ from grader import mine
 from grader.course.course import Course, answers_in
 from grader.playing.game import Game, game_of
 from grader.records.faults import CallError
-from grader.student.progress import read_progress
 from grader.student.scripts import run_script
+from grader.student.standing import standing_of
 
 UNKNOWN = "there is no game called {!r} to play; choose from: {}"
 UNCHECKED = (
@@ -37,7 +37,7 @@ def open_game(course: Course, name: str) -> Opened:
     path = plays[name]
     names = answers_in(path)
     places = mine.places_of(course, names)
-    progress = read_progress(course.folder)
-    right = progress.solved - progress.failing
+    standing = standing_of(course)
+    unchecked = tuple(one for one in names if not standing.is_solved(one))
     game = game_of(run_script(course, path, f"playing {name}"), path.name)
-    return Opened(name, game, places, tuple(one for one in names if one not in right))
+    return Opened(name, game, places, unchecked)

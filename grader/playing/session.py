@@ -18,7 +18,7 @@ from grader.playing.page import page
 from grader.records.faults import CallError
 from grader.records.files import write_whole
 from grader.student.scripts import ended_by_answers
-from grader.unsandboxed.notebook import undisturbed
+from grader.unsandboxed.in_process import undisturbed
 
 
 class Session:

@@ -12,6 +12,7 @@ import logging
 import math
 import time
 import uuid
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -22,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from grader.grading.order import Deciding, Order, deciding
+from grader.grading import rows
+from grader.grading.order import Deciding, Order, basis, deciding
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import Grade
@@ -155,6 +157,7 @@ class _Cluster:
         self._order = order
         self._work = work
         self._must = deciding(order.course)
+        self._sheet = rows.image(basis(order)) if order.remembers else b""
         self._waiting = deque(_Item(one) for one in submissions)
         self._set_aside = set_aside
         self._workers: dict[str, _Worker] = {}  # by address
@@ -206,7 +209,8 @@ class _Cluster:
                 "--nthreads 1 (and --nworkers for several)",
             )
             return
-        desk = self._submit(address, _open_desk, self._order, self._must)
+        with warnings.catch_warnings(action="ignore"):  # Dask's, of more than 10 MB
+            desk = self._submit(address, _open_desk, self._order, self._must, self._sheet)
         self._workers[address] = _Worker(desk, self._submit(address, _about, desk))
         self._watch(address, self._workers[address].opened)
 
@@ -354,13 +358,14 @@ class _OpenDesk:
         raise TypeError("a desk cannot be sent to another process")
 
 
-def _open_desk(order: Order, must: Deciding) -> _OpenDesk:
+def _open_desk(order: Order, must: Deciding, sheet: bytes) -> _OpenDesk:
     here = deciding(order.course)
     for name, ours, theirs in zip(Deciding._fields, here, must, strict=True):
         if ours != theirs and name == "course":
             raise CallError(f"it has another course in {order.course.folder}, or none")
         if ours != theirs:
             raise CallError(f"it has {name} {ours}, but this machine has {theirs}")
+    rows.receive(basis(order), sheet)  # so that this worker need not run the mistakes in it
     return _OpenDesk(order)
 
 

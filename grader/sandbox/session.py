@@ -106,11 +106,7 @@ class Asked:
 
 
 class Backend(Protocol):
-    """Where student code runs: in jails, in a worker process, or right here."""
-
-    @property
-    def in_cells(self) -> bool:
-        """Whether answers are definitions of a notebook's cells, and of no file."""
+    """Where student code runs: in jails, or in a worker process."""
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -124,7 +120,6 @@ class Nowhere:
     """The back end of a desk at which no submission is seated: it starts no process."""
 
     layers: tuple[str, ...] = ()
-    in_cells = False
 
     def open(self, limits: Limits) -> Channel:
         """Never called."""
@@ -208,10 +203,15 @@ class Session:
         self._queue = [wire.Seed(seed)]
         self.handles = count(1)
 
+    @property
+    def in_cells(self) -> bool:
+        """Whether the submission is what ran in a notebook's kernel."""
+        return any(source.name == wire.KERNEL for source in self._opening.sources)
+
     def line(self, place: wire.Place | None) -> wire.Place | None:
         """A place that a reply names, as a line of the submission; None if it has no such line."""
-        if place is None or not self._opening.sources:  # answered right here, by a notebook's code
-            return place
+        if place is None:
+            return None
         lines = wire.lines_around(place, self._opening.sources)
         if not lines:
             return None

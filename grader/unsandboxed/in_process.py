@@ -1,18 +1,22 @@
 """Definitions of this very process behind the same proxies as a jail's: the channel to them.
 
 Nothing is isolated or limited here, so what answers is trusted, or is the student's own on their
-own computer. A notebook's definitions come with `unsandboxed.notebook`.
+own computer.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
+import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from typing import Any, Literal
+
+import numpy as np
+import torch
 
 from grader import wire
 from grader.guest.loader import uninstall
@@ -40,36 +44,31 @@ Around = Callable[[wire.Call, Do], wire.Outcome]  # makes a call, and sees what 
 class InProcess:
     """A channel to a guest of this process."""
 
+    idle_seconds = 0.0
+
     def __init__(
         self,
         guest: Guest,
         *,
-        listing: Callable[[wire.Open], wire.Listing] | None = None,
-        prints: Prints | None = None,
+        listing: wire.Listing | None = None,
         around: Around | None = None,
     ) -> None:
-        """`listing` tells what is here already; without it, the guest loads a submission's text.
+        """`listing` says what is here already; without it, the guest loads a submission's text.
 
-        With `prints`, what is printed goes there. `around` is handed each call, one by one.
+        `around` is handed each call, one by one.
         """
         self._guest = guest
         self._listing = listing
-        self._prints = prints
         self._around = around
-
-    idle_seconds = 0.0
 
     def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
         """Do it here and now. Time is not limited: whoever waits can press Ctrl-C."""
         del left
         if self._listing is not None and isinstance(request, wire.Open):
-            return self._listing(request)
+            return self._listing
         if self._around is not None and isinstance(request, wire.Run):
             return self._one_by_one(request.calls, self._around)
-        if self._prints is None:
-            return self._guest.answer(request)
-        with printing_into(self._prints):
-            return self._guest.answer(request)
+        return self._guest.answer(request)
 
     def _one_by_one(self, calls: Sequence[wire.Call], around: Around) -> wire.Reply:
         outcomes: list[wire.Outcome] = []
@@ -95,18 +94,29 @@ class InProcess:
 
 
 @contextmanager
-def printing_into(prints: Prints) -> Iterator[None]:
-    """Meanwhile what is printed goes there, and is not seen."""
-    with redirect_stdout(prints), redirect_stderr(prints):
-        yield
-
-
-@contextmanager
 def unseen_prints() -> Iterator[Prints]:
     """Meanwhile nothing that is printed is seen; the beginning of it can be taken."""
     prints = Prints()
-    with printing_into(prints):
+    with redirect_stdout(prints), redirect_stderr(prints):
         yield prints
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Give back torch's settings and all random generators as they were before."""
+    generators = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    try:
+        with torch.inference_mode(False), torch.enable_grad(), torch.device("cpu"):
+            torch.set_default_dtype(torch.float32)
+            torch.set_num_threads(1)
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(dtype)
+        torch.set_rng_state(generators[0])
+        np.random.set_state(generators[1])
+        random.setstate(generators[2])
 
 
 # --- our own definitions --------------------------------------------------------------------------
@@ -114,10 +124,8 @@ def unseen_prints() -> Iterator[Prints]:
 
 def ours(definitions: Mapping[str, Any]) -> InProcess:
     """A channel to known mistakes and the like, whose results are compared with a student's."""
-    return InProcess(
-        _Ours(definitions.__getitem__),
-        listing=lambda _: wire.Listing([_found(*named) for named in definitions.items()]),
-    )
+    found = wire.Listing([_found(*named) for named in definitions.items()])
+    return InProcess(_Ours(definitions.__getitem__), listing=found)
 
 
 class _Ours(Guest):

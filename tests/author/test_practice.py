@@ -28,7 +28,7 @@ def test_a_made_up_class_is_taken_in_with_its_roster(grader: Grader, tmp_path: P
     assert ran.code == 0
     assert "a download from Canvas: 3" in ran.out + ran.err
     assert "Amara Okafor" in ran.out
-    assert "on the roster and handed in nothing" in ran.out + ran.err
+    assert "on the roster without a submission" in ran.out + ran.err
 
 
 def test_the_same_call_gives_the_same_class_and_a_smaller_one_its_beginning(

@@ -37,7 +37,6 @@ class Recorder:
 
     steps: list[Step] = field(default_factory=list)
     layers: tuple[str, ...] = ()
-    in_cells: bool = False
 
     def open(self, limits: Limits) -> Channel:
         """A guest that is not locked in."""

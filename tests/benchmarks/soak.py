@@ -181,15 +181,15 @@ def differences(out: Path, calm: Path) -> list[str]:
         for key in sorted({*grade, *other}):
             if grade.get(key) != other.get(key):
                 others.append(f"{key} of {grade['student']}: {grade.get(key)} for {other.get(key)}")
-    rows = len(outcomes(out) - outcomes(calm))
-    return others + ([f"rows of mistakes: {rows}"] if rows else [])
+    rows = len(sheet_of(out) - sheet_of(calm))
+    return others + ([f"rows of the sheet: {rows}"] if rows else [])
 
 
-def outcomes(out: Path) -> set[tuple[object, ...]]:
-    """The kept rows of known mistakes."""
+def sheet_of(out: Path) -> set[tuple[object, ...]]:
+    """The rows of the sheet in the cache."""
     (kept,) = cache_of(out).rglob("*.db")
     with closing(sqlite3.connect(kept)) as connection:
-        return {*connection.execute("SELECT key, outcome FROM outcomes")}
+        return {*connection.execute("SELECT kind, name, test, label, digest FROM rows")}
 
 
 # --- beside those that never end -----------------------------------------------------------------

@@ -87,7 +87,7 @@ def test_what_cannot_be_read_is_named_in_the_dry_run_and_in_the_report(
     for name in ("bob.docx", "cleo.ipynb.txt", "photo.png"):
         (place / name).write_text("{}", "utf-8")
     told = (
-        "bob.docx: not read: hand in a .py file or a notebook",
+        "bob.docx: not read: submit a .py file or a notebook",
         "cleo.ipynb.txt: not read under this name: call it cleo.ipynb",
     )
     call = ("grade", place, "--roster", tmp_path / "roster.csv", "--course", TINY)

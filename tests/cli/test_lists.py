@@ -100,12 +100,12 @@ def test_a_dry_run_has_a_line_for_each_student_then_the_problems_then_the_sum(
         "doejane Jane Doe (late, 2 times): 3 files: a.py, basics.py and 1 more",
         "roebob Bob Roe: 1 file: hw.py",
         "s3 Cleo Poe: absent",
-        "doejane Jane Doe: hw.rar: an archive that is not read: make it a .zip, or "
+        "doejane Jane Doe: hw.rar: an archive of a kind that is not read: make it a .zip, or "
         "unpack it into a folder",
         "the roster: id from id, first name from First name, last name from Last name, "
         "e-mail from email; kept as they are: section",
-        f"{tmp_path / 'canvas'}: a download from Canvas: 2 submissions, 1 late, 1 handed in again",
-        "1 on the roster and handed in nothing: s3 Cleo Poe",
+        f"{tmp_path / 'canvas'}: a download from Canvas: 2 submissions, 1 late, 1 resubmitted",
+        "1 on the roster without a submission: s3 Cleo Poe",
     ]
 
 

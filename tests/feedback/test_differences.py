@@ -122,11 +122,11 @@ def test_a_batch_row_and_a_row_in_it() -> None:
 @pytest.mark.parametrize(
     ("place", "where"),
     [
-        ("what is above the diagonal", FUTURE),
-        ("what is below the diagonal", FUTURE.T),
+        ("the part above the diagonal", FUTURE),
+        ("the part below the diagonal", FUTURE.T),
         ("the diagonal", ~FUTURE & ~FUTURE.T),
-        ("what is on and above the diagonal", ~FUTURE.T),
-        ("what is on and below the diagonal", ~FUTURE),
+        ("the part on and above the diagonal", ~FUTURE.T),
+        ("the part on and below the diagonal", ~FUTURE),
         ("the second diagonal below the main one", torch.eye(7, dtype=torch.bool)[2:, :5].T),
     ],
 )
@@ -161,10 +161,10 @@ def test_no_place_is_named_where_everything_differs() -> None:
 def test_values_that_differ_are_described_with_their_place() -> None:
     masked = SCORES.masked_fill(FUTURE, -INF)
     assert in_words(SCORES.masked_fill(FUTURE, -1e9), masked) == (
-        "only what is above the diagonal differs, where every value is -1e+09 and should be -inf"
+        "only the part above the diagonal differs, where every value is -1e+09 and should be -inf"
     )
     assert in_words(SCORES, masked) == (
-        "only what is above the diagonal differs, where every value should be -inf"
+        "only the part above the diagonal differs, where every value should be -inf"
     )
     zero = CONTEXT.clone()
     zero[:, -1] = 0
@@ -172,7 +172,7 @@ def test_values_that_differ_are_described_with_their_place() -> None:
     double = CONTEXT.clone()
     double[1] *= 2
     assert in_words(double, CONTEXT) == (
-        "only index 1 of axis 0 differs, where every value is 2 times what it should be"
+        "only index 1 of axis 0 differs, where every value is 2 times the expected value"
     )
 
 
@@ -205,13 +205,13 @@ def test_nan_everywhere() -> None:
 
 def test_nan_in_a_triangle() -> None:
     theirs = SCORES.masked_fill(FUTURE, math.nan)
-    said = "what is above the diagonal is NaN and the rest is right"
+    said = "the part above the diagonal is NaN and the rest is right"
     assert in_words(theirs, SCORES) == said
 
 
 def test_infinities() -> None:
     assert in_words(SCORES.masked_fill(FUTURE, -INF), SCORES) == (
-        "what is above the diagonal is -inf and the rest is right"
+        "the part above the diagonal is -inf and the rest is right"
     )
     assert in_words(CONTEXT * INF, CONTEXT) == "every value is infinite"
 
@@ -239,14 +239,14 @@ def test_a_half_empty_row_is_not_said_to_be_nan() -> None:
 @pytest.mark.parametrize(
     ("factor", "said"),
     [
-        (2, "every value is 2 times what it should be"),
-        (-3, "every value is -3 times what it should be"),
+        (2, "every value is 2 times the expected value"),
+        (-3, "every value is -3 times the expected value"),
         (-1, "every value has the wrong sign"),
-        (1 / 4, "every value is 1/4 (0.25) of what it should be"),
-        (8**0.5, "every value is √8 (2.828) times what it should be"),
-        (8**-0.5, "every value is 1/√8 (0.3536) of what it should be"),
-        (1 / 0.7, "every value is 1.429 times what it should be"),
-        (2.001, "every value is 2.001 times what it should be"),
+        (1 / 4, "every value is 1/4 (0.25) of the expected value"),
+        (8**0.5, "every value is √8 (2.828) times the expected value"),
+        (8**-0.5, "every value is 1/√8 (0.3536) of the expected value"),
+        (1 / 0.7, "every value is 1.429 times the expected value"),
+        (2.001, "every value is 2.001 times the expected value"),
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -256,14 +256,14 @@ def test_a_factor(factor: float, said: str, dtype: torch.dtype) -> None:
 
 def test_a_factor_of_masked_scores_and_of_weights() -> None:
     masked = SCORES.masked_fill(FUTURE, -INF)
-    assert in_words(masked * 2, masked) == "every value is 2 times what it should be"
-    assert in_words(CAUSAL / 8**0.5, CAUSAL) == "every value is 1/√8 (0.3536) of what it should be"
+    assert in_words(masked * 2, masked) == "every value is 2 times the expected value"
+    assert in_words(CAUSAL / 8**0.5, CAUSAL) == "every value is 1/√8 (0.3536) of the expected value"
 
 
 def test_a_factor_in_half_precision_is_named_only_where_neighbours_are_apart() -> None:
     half = SCORES.half()
-    assert in_words(half * 2, half) == "every value is 2 times what it should be"
-    assert in_words(half * 200**0.5, half) == "every value is 14.14 times what it should be"
+    assert in_words(half * 2, half) == "every value is 2 times the expected value"
+    assert in_words(half * 200**0.5, half) == "every value is 14.14 times the expected value"
 
 
 def test_an_offset() -> None:
@@ -282,20 +282,20 @@ def test_an_offset() -> None:
     ],
 )
 def test_functions_of_what_was_expected(formula: Any, what: str) -> None:
-    assert in_words(formula(WEIGHTS), WEIGHTS) == f"every value is {what} what it should be"
+    assert in_words(formula(WEIGHTS), WEIGHTS) == f"every value is {what} the expected value"
 
 
 def test_the_logarithm_of_causal_weights_is_infinite_where_they_are_zero() -> None:
-    assert in_words(CAUSAL.log(), CAUSAL) == "every value is the logarithm of what it should be"
+    assert in_words(CAUSAL.log(), CAUSAL) == "every value is the logarithm of the expected value"
 
 
 def test_signs_that_are_lost() -> None:
-    assert in_words(SCORES.abs(), SCORES) == "every value is without its sign"
+    assert in_words(SCORES.abs(), SCORES) == "every value has lost its sign"
 
 
 def test_a_softmax_too_many_or_too_few() -> None:
     assert in_words(WEIGHTS.softmax(-1), WEIGHTS) == (
-        "it is the softmax of what it should be: is there one softmax too many?"
+        "it is the softmax of the expected result: is there one softmax too many?"
     )
     masked = SCORES.masked_fill(FUTURE, -INF)
     for scores, weights in ((SCORES, WEIGHTS), (masked, CAUSAL)):
@@ -403,18 +403,18 @@ def test_weights_that_leak_say_both() -> None:
     said = in_words(leaking, CAUSAL)
     assert said is not None
     assert said.startswith("the rows sum to between ")
-    assert said.endswith("only what is above the diagonal differs, where every value should be 0")
+    assert said.endswith("only the part above the diagonal differs, where every value should be 0")
 
 
 def test_a_triangle_that_should_be_zero() -> None:
     names = ("batch", "queries", "keys")
     assert in_words(WEIGHTS, CAUSAL, names=names) == (
-        "what is above the diagonal should be 0, and is not; every query but the last differs"
+        "the part above the diagonal should be 0, and is not; every query but the last differs"
     )
     backwards = SCORES.masked_fill(FUTURE.T, -INF).softmax(-1)
-    assert in_words(backwards, CAUSAL) == "what is above the diagonal should be 0, and is not"
+    assert in_words(backwards, CAUSAL) == "the part above the diagonal should be 0, and is not"
     assert in_words(backwards, WEIGHTS) == (
-        "what is below the diagonal is 0, and should not be; every row but the first differs"
+        "the part below the diagonal is 0, and should not be; every row but the first differs"
     )
 
 
@@ -482,10 +482,10 @@ def test_slices_in_another_order() -> None:
     assert in_words(CONTEXT.flip(1), CONTEXT) == "the rows are in reverse order"
     assert in_words(CONTEXT[:, [0, 3, 2, 1, 4]], CONTEXT) == "rows 1 and 3 are swapped"
     assert in_words(CONTEXT[:, [0, 3, 1, 2, 4]], CONTEXT) == (
-        "the rows are in another order: row 1 holds what belongs in row 3"
+        "the rows are in another order: row 1 holds the values of row 3"
     )
     assert in_words(CONTEXT.roll(1, dims=1), CONTEXT) == (
-        "the rows are rolled: each holds what belongs one earlier"
+        "the rows are rolled: each holds the values of the row before it"
     )
     names = ("batch", "tokens", "d_out")
     assert in_words(CONTEXT.flip(0), CONTEXT, names=names) == "batch rows 0 and 1 are swapped"
@@ -495,16 +495,18 @@ def test_off_by_one() -> None:
     later = torch.cat((CONTEXT[:, 1:], normal(2, 1, D_K, name="fresh")), dim=1)
     names = ("batch", "tokens", "d_out")
     assert in_words(later, CONTEXT, names=names) == (
-        "off by one: each token holds what belongs one later"
+        "off by one: each token holds the values of the token after it"
     )
     earlier = torch.cat((torch.zeros(2, 1, D_K), CONTEXT[:, :-1]), dim=1)
-    assert in_words(earlier, CONTEXT) == "off by one: each row holds what belongs one earlier"
+    assert (
+        in_words(earlier, CONTEXT) == "off by one: each row holds the values of the row before it"
+    )
 
 
 def test_the_mean_of_everything_is_the_mean_of_the_past_for_the_last_token_only() -> None:
     ours = solution("averaging", "running_mean_matmul")(X)
     theirs = X.mean(dim=1, keepdim=True).expand_as(X)
-    assert in_words(theirs, ours) == "every row is what only the last row should be"
+    assert in_words(theirs, ours) == "every row holds the expected values of the last row"
 
 
 def test_the_same_numbers_in_no_simple_order() -> None:
@@ -641,7 +643,7 @@ def test_nothing_is_said_of_unrelated_values(ours: Tensor, number: int) -> None:
     else:
         said = in_words(other, ours)
         assert said == (
-            "only what is above the diagonal differs, where every value should be -inf"
+            "only the part above the diagonal differs, where every value should be -inf"
             if said and bool(ours.isinf().any())
             else None
         )
@@ -694,7 +696,7 @@ def test_it_never_raises_at_the_edges_of_a_dtype(dtype: torch.dtype) -> None:
 def test_gradients_and_views_do_not_matter() -> None:
     ours = CONTEXT.clone().requires_grad_()
     theirs = (ours * 2).mT.contiguous().mT
-    assert in_words(theirs, ours) == "every value is 2 times what it should be"
+    assert in_words(theirs, ours) == "every value is 2 times the expected value"
 
 
 # --- a single number -----------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def test_a_student_is_found_by_all_that_is_known(cold_grader: Grader, book: Path
         (("ada", "staircase", "1", "--reason", "x"), "staircase was not graded"),
         (("ada", "basics", "1", "--reason", "x"), "basics is a unit"),
         (("ada", "wiegh", "1", "--reason", "x"), "did you mean weigh?"),
-        (("zoe", "weigh", "1", "--reason", "x"), "zoe handed in nothing"),
+        (("zoe", "weigh", "1", "--reason", "x"), "zoe has no submission"),
         (("eve", "weigh", "1", "--reason", "x"), "the grader failed on eve"),
         (("robert", "weigh", "1", "--reason", "x"), "'robert' may be bob, cleo: name one"),
         (("adda", "weigh", "1", "--reason", "x"), "did you mean ada?"),
@@ -217,7 +217,7 @@ WRONG_LINES = {
     "ada,weigh,1,typo, in the statement": "line 3: it has 5 cells, but the header has 4",
     "bob,weigh,1,again": "line 3: line 2 already corrects bob in weigh",
     "s2,weigh,1,by another name": "line 3: line 2 already corrects bob in weigh",
-    "zoe,weigh,1,typo": "line 3: zoe handed in nothing",
+    "zoe,weigh,1,typo": "line 3: zoe has no submission",
     "robert,weigh,1,typo": "line 3: 'robert' may be bob, cleo: name one",
     "\x1b[2J,weigh,1,typo": r"line 3: there is no student called '\x1b[2J'",
 }

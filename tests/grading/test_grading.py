@@ -730,7 +730,7 @@ def test_an_import_that_only_another_file_has_is_called_missing(desk: Desk) -> N
     )
     graded = grade_submission(desk, Submission("ada", sources))
     told = " ".join(test.message or "" for test in exercise(graded, "center").tests)
-    assert "torch is not defined in this file, and is in another: is an import missing?" in told
+    assert "torch is defined in another file, not in this one: is an import missing?" in told
 
 
 @pytest.mark.parametrize("module", ["one", ".one", "exercises.one", "exercises.basics", ".basics"])

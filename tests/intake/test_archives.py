@@ -233,7 +233,7 @@ def test_an_entry_that_is_too_large_is_told(
     assert list(texts(found)) == [HONEST]
     assert found.problems == (
         "large.py: larger than 1 MB",
-        "plots.ipynb: larger than 1 MB: clear its outputs, and hand it in again",
+        "plots.ipynb: larger than 1 MB: clear its outputs, and submit it again",
     )
 
 

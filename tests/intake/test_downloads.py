@@ -195,7 +195,7 @@ def test_a_few_odd_names_in_a_download_are_named_and_nobodys(
     assert len(arrived.submissions) == 2
     assert arrived.told == (
         f"{path}: a download from {system}: 2 submissions"
-        + (", 1 without a file that can be read" if system == "Canvas" else ""),
+        + (", 1 without a readable file" if system == "Canvas" else ""),
         rf"{path}: left out ({system} does not say whose they are): by\x1b_mail.py",
     )
 
@@ -227,8 +227,8 @@ def test_a_student_cannot_hand_in_for_others_by_the_names_in_a_zip(
     (line,) = (line for line in arrived.told if "mallory.zip" in line)
     assert line == (
         f"{tmp_path / 'mallory.zip'}: read as one student's, since a student can name files in a "
-        "zip as Canvas does; a download of your own is recognised once it is unpacked, or where "
-        "every zip is called so: hw1_submissions.zip"
+        "zip as Canvas does. If it is your download, unpack it, or name every zip like this: "
+        "hw1_submissions.zip"
     )
 
 
@@ -288,7 +288,7 @@ def test_of_a_students_zip_no_more_is_looked_at_than_is_read(
 
 def test_a_gradebook_is_nothing_that_was_handed_in(tmp_path: Path, tiny: Course) -> None:
     folder(tmp_path / "grades", {"grades.db": "", "feedback/ada.html": ""})
-    with pytest.raises(CallError, match="is a gradebook: name what was handed in"):
+    with pytest.raises(CallError, match="is a gradebook: name the submissions instead"):
         take_in([tmp_path / "grades"], tiny)
 
 
@@ -495,7 +495,7 @@ def test_who_is_on_the_roster_and_handed_in_nothing_is_told(
     }
     assert arrived.people["doejane"].canvas == "1"
     assert arrived.people["oneilzoe"].extra == {"Section": "B"}
-    assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3 Bob Roe",)
+    assert arrived.told[1:] == ("1 on the roster without a submission: s3 Bob Roe",)
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ def test_a_student_is_found_by_any_name_that_a_system_gives(
     folder(tmp_path / "class", {f"{name}/basics.py": TEXT, "zzz/basics.py": TEXT})
     arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *CLASS))
     assert arrived.people[name].id == "s1"
-    assert "1 handed in and not on the roster: zzz" in arrived.told
+    assert "1 submitted but not on the roster: zzz" in arrived.told
 
 
 def test_two_people_of_one_name_are_not_guessed_between(tmp_path: Path, tiny: Course) -> None:
@@ -578,7 +578,7 @@ def test_who_is_in_a_conflict_is_left_out_and_is_neither_absent_nor_a_stranger(
     }
     why = "s1 Jane Doe would get 3 grades, of 'Jane Doe', of 'jane' and of 's1': remove one of them"
     assert arrived.conflicts == dict.fromkeys(["Jane Doe", "s1", "jane"], why)
-    assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3 Bob Roe",)
+    assert arrived.told[1:] == ("1 on the roster without a submission: s3 Bob Roe",)
 
 
 def submitted(*groups: Sequence[tuple[str, str]]) -> Files:
@@ -630,7 +630,7 @@ def test_two_people_of_one_name_each_get_their_own_grade(
     assert arrived.people["Jane Doe_s1"].id == "s1"
     assert arrived.people["Jane Doe_s2"].id == "s2"
     assert not arrived.conflicts
-    assert not any("handed in nothing" in line for line in arrived.told)
+    assert not any("without a submission" in line for line in arrived.told)
 
 
 def test_one_person_in_two_groups_gets_nobodys_grade_and_the_others_theirs(

@@ -31,7 +31,7 @@ BESIDE = {
     "Gradescope": (),
     "a folder": ("aaa.py", "bbb.py"),
 }
-OTHER = "not read: hand in a .py file or a notebook"
+OTHER = "not read: submit a .py file or a notebook"
 CANVAS = "left out (Canvas does not say whose they are): {}"
 MOODLE = "left out (Moodle does not say whose they are): {}"
 GRADESCOPE = "left out (Gradescope does not say whose they are): {}"

@@ -142,7 +142,7 @@ def test_a_folder_in_which_nothing_looks_like_a_submission_is_told(
 
 
 def test_a_course_is_not_taken_for_a_submission(tiny: Course) -> None:
-    with pytest.raises(CallError, match="is the course itself: name what was handed in"):
+    with pytest.raises(CallError, match="is the course itself: name the submissions instead"):
         find_submissions([tiny.folder.parent], tiny)
 
 
@@ -224,7 +224,7 @@ def test_files_of_other_kinds_are_not_read(tmp_path: Path, tiny: Course) -> None
 
 # --- what is not read, and never passed over -----------------------------------------------------
 
-NOT_READ = "not read: hand in a .py file or a notebook"
+NOT_READ = "not read: submit a .py file or a notebook"
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ def test_what_is_refused_for_its_size_costs_no_other_file(
     (found,) = find_submissions([tmp_path / "ada"], tiny)
     assert names([found]) == {"ada": ["basics.py", "d.py"]}
     assert found.problems == (
-        "a.ipynb: larger than 4 MB: clear its outputs, and hand it in again",
+        "a.ipynb: larger than 4 MB: clear its outputs, and submit it again",
         "c.py: the submission is larger than 0 MB in all",
     )
 

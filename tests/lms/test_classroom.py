@@ -225,13 +225,13 @@ def test_an_untouched_unit_says_what_to_do(in_step: Path) -> None:
 
 
 def test_what_cannot_be_checked_is_an_error_without_points(in_step: Path) -> None:
-    (in_step / "exercises" / "recorded" / "course.json").write_text("{")
+    (in_step / "exercises" / "recorded" / "sheet.sqlite").write_text("{")
     check_unit("layers")
     result = result_beside(in_step.parent)
     assert (result["status"], result["max_score"]) == ("error", 4)
     (test,) = result["tests"]
     assert (test["status"], test["score"]) == ("error", 0)
-    assert "course.json" in test["message"]
+    assert "sheet.sqlite" in test["message"]
 
 
 def test_of_an_assignment_a_step_checks_what_is_asked(in_step: Path) -> None:

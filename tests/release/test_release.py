@@ -106,7 +106,7 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         ".gitignore",
         "pyproject.toml",
         "exercises/course.toml",
-        "exercises/recorded/course.json",
+        "exercises/recorded/sheet.sqlite",
         SUMS.as_posix(),
         *(f"exercises/{unit}.py" for unit in UNITS),
         *(f"exercises/recorded/stubs/{unit}.py" for unit in UNITS),
@@ -357,7 +357,7 @@ def test_init_writes_the_course_that_the_wheel_carries(carried: Path, tmp_path: 
 
 def test_init_leaves_a_folder_with_files_alone(carried: Path, tmp_path: Path) -> None:
     write_course(tmp_path / "attention")
-    with pytest.raises(CallError, match="not an empty folder: name another one"):
+    with pytest.raises(CallError, match="not an empty folder: name another"):
         write_course(tmp_path / "attention")
 
 

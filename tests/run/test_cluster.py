@@ -141,7 +141,7 @@ def test_a_worker_with_another_version_is_refused_by_name(
 ) -> None:
     here = deciding(bare.course)
     monkeypatch.setattr(cluster, "deciding", lambda _: here._replace(**{what: "9.9"}))
-    told = rf"worker tcp://127.*: it has {what} {re.escape(getattr(here, what))}, and this .* 9\.9"
+    told = rf"worker tcp://127.*: it has {what} {re.escape(getattr(here, what))}, but this .* 9\.9"
     with pytest.raises(CallError, match=told):
         list(cluster.share_on_cluster(two.scheduler_address, bare, crews.mark, SUBMISSIONS))
 

@@ -65,7 +65,7 @@ def recorded_in_name(
 ) -> None:
     """A stand-in for `record_course` that records nothing, for tests of the rest of a bundle."""
     (to / "stubs").mkdir(parents=True)
-    (to / "course.json").write_text("{}")
+    (to / course.sheet.name).write_text("")
     for unit in course.units:
         shutil.copyfile(course.stub_file(unit.name), to / "stubs" / f"{unit.name}.py")
         report(unit.name)

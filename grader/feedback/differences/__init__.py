@@ -1,9 +1,8 @@
-"""Says in words how a wrong tensor differs from the expected one, before any numbers.
+"""Describes in words how a wrong tensor differs from the expected tensor.
 
-It knows arithmetic and nothing of exercises. A sentence is said only when it is exactly true, up to
-rounding, and when the values carry enough evidence: that one number is twice another says nothing,
-that twenty different ones are says much. Where two explanations of the same kind fit, neither is
-said. Silence is better than a false trail.
+It knows arithmetic and no exercises. A sentence must be exactly true, up to rounding, and rest on
+enough evidence: one number that is twice another proves nothing, twenty different ones prove much.
+If two explanations of the same kind fit, neither is given, since a false trail is worse than none.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ __all__ = ["MOST_ELEMENTS", "PRECISION", "computed_on", "differing", "in_words"]
 
 # --- words ---------------------------------------------------------------------------------------
 #
-# From two tensors to a sentence or two: the explanations, and their order.
+# Tries the explanations in order, and joins the sentences of the first that fits.
 
 
 MOST_ELEMENTS = 100_000
@@ -62,11 +61,11 @@ def in_words(
     names: Sequence[str] | None = None,
     wrong: Tensor | None = None,
 ) -> str | None:
-    """How `theirs` differs from `ours`, in one or two sentences; None when nothing simple fits.
+    """How `theirs` differs from `ours`, in one or two sentences; None if no explanation fits.
 
-    Both are plain CPU tensors of the same shape and dtype; nothing is raised for such. `names` are
-    the names of the axes, like ("batch", "tokens", "d_out"). `wrong`, a bool tensor of the same
-    shape, says which elements differ; without it the tolerances of `torch.testing` do.
+    Both are plain CPU tensors of the same shape and dtype. `names` are the names of the axes, like
+    ("batch", "tokens", "d_out"). `wrong`, a bool tensor of the same shape, marks the elements that
+    differ; by default they are those beyond the tolerances of `torch.testing`.
     """
     if theirs.dtype not in PRECISION or theirs.dtype != ours.dtype or theirs.shape != ours.shape:
         return None
@@ -81,25 +80,25 @@ def in_words(
             theirs.dtype,
             named_axes(ours.dim(), names),
         )
-        said = _say(pair)[:MOST_SENTENCES] if pair.speaks else []
-    if not said:
+        sentences = _sentences(pair)[:MOST_SENTENCES] if pair.is_comparable else []
+    if not sentences:
         return None
-    ask = next((sentence.ask for sentence in said if sentence.ask), "")
-    return "; ".join(sentence.text for sentence in said) + (f": {ask}" if ask else "")
+    ask = next((sentence.ask for sentence in sentences if sentence.ask), "")
+    return "; ".join(sentence.text for sentence in sentences) + (f": {ask}" if ask else "")
 
 
-def _say(pair: TensorPair) -> list[Sentence]:
-    """All that is to be said, the most telling first."""
+def _sentences(pair: TensorPair) -> list[Sentence]:
+    """All sentences that fit, the most specific first."""
     nan = pair.theirs.isnan()
     if bool(nan.any()):
         return not_finite(pair, nan, "NaN")
     infinite = pair.theirs.isinf() & (pair.theirs != pair.ours)
     if bool(infinite.any()):
-        # The logarithm of a weight of 0 is right to be so.
-        said = elementwise(pair) or softmax(pair)
+        # An elementwise formula explains infinities too: the logarithm of a weight of 0 is one.
+        sentence = elementwise(pair) or softmax(pair)
         value = one_value(pair.theirs[infinite])
-        what = "infinite" if value is None else pair.show(value)
-        return [said] if said else not_finite(pair, infinite, what)
+        shown = "infinite" if value is None else pair.show(value)
+        return [sentence] if sentence else not_finite(pair, infinite, shown)
     finders: tuple[Callable[[TensorPair], Sentence | None], ...] = (
         constant,
         same_triangle,
@@ -117,7 +116,7 @@ def _say(pair: TensorPair) -> list[Sentence]:
         one_vector,
     )
     for finder in finders:
-        said = finder(pair)
-        if said:
-            return [said]
-    return [said for said in (distribution(pair), triangle_of_zeros(pair), located(pair)) if said]
+        sentence = finder(pair)
+        if sentence:
+            return [sentence]
+    return [s for s in (distribution(pair), triangle_of_zeros(pair), located(pair)) if s]

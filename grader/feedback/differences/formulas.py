@@ -1,4 +1,4 @@
-"""One statement that holds of every value."""
+"""Finds a statement that is true of every value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grader.feedback.differences.places import diagonals, positions_of, room_of
 
 
 def constant(pair: TensorPair) -> Sentence | None:
-    """The same value everywhere."""
+    """Every value is the same."""
     theirs, ours = one_value(pair.theirs), one_value(pair.ours)
     if theirs is None or pair.theirs.numel() < 3:
         return None
@@ -21,14 +21,14 @@ def constant(pair: TensorPair) -> Sentence | None:
 
 
 def one_value(tensor: Tensor) -> float | None:
-    """The value that all elements have, if they have one."""
+    """The value that all elements share, or None."""
     first = tensor.flatten()[0]
     return float(first) if bool((tensor == first).all()) else None
 
 
 def multiple(pair: TensorPair) -> Sentence | None:
-    """The same multiple of what was expected everywhere."""
-    if pair.is_bool or not pair.tells:
+    """Every value is the same multiple of the expected value."""
+    if pair.is_bool or not pair.has_evidence:
         return None
     finite = pair.ours.isfinite() & pair.theirs.isfinite()
     theirs, ours = pair.theirs[finite], pair.ours[finite]
@@ -37,13 +37,13 @@ def multiple(pair: TensorPair) -> Sentence | None:
         return None
     if abs(factor + 1) <= pair.precision.rtol:
         return Sentence("every value has the wrong sign")
-    return Sentence(f"every value is {_name(factor, pair.precision)} what it should be")
+    return Sentence(f"every value is {_name(factor, pair.precision)} the expected value")
 
 
 def _name(factor: float, precision: Precision) -> str:
     """A factor in words: "2 times", "1/√8 (0.3536) of"."""
     sign, size = "-" if factor < 0 else "", abs(factor)
-    most = min(256, int(1 / (8 * precision.rtol)))  # neighbours must be told apart
+    most = min(256, int(1 / (8 * precision.rtol)))  # beyond it, neighbours are equal up to rounding
     for power, root in ((1.0, ""), (0.5, "√")):
         upward = round(size ** (1 / power)) if size < 1e6 else 0
         if 2 <= upward <= most and math.isclose(upward**power, size, rel_tol=precision.rtol):
@@ -55,8 +55,10 @@ def _name(factor: float, precision: Precision) -> str:
 
 
 def offset(pair: TensorPair) -> Sentence | None:
-    """The same amount too large or too small everywhere."""
-    enough = pair.tells if pair.is_float else pair.ours.numel() > 3 and pair.levels(pair.ours) > 1
+    """Every value is too large or too small by the same amount."""
+    enough = (
+        pair.has_evidence if pair.is_float else pair.ours.numel() > 3 and pair.levels(pair.ours) > 1
+    )
     if pair.is_bool or not enough:
         return None
     finite = pair.ours.isfinite() & pair.theirs.isfinite()
@@ -72,20 +74,20 @@ def offset(pair: TensorPair) -> Sentence | None:
 
 
 def elementwise(pair: TensorPair) -> Sentence | None:
-    """An elementwise function of what was expected."""
-    if not pair.is_float or not pair.tells:
+    """Every value is the same function of the expected value."""
+    if not pair.is_float or not pair.has_evidence:
         return None
     for formula, text in (
-        (torch.reciprocal, "1 divided by what it should be"),
-        (torch.log, "the logarithm of what it should be"),
-        (torch.exp, "the exponential of what it should be"),
-        (torch.square, "the square of what it should be"),
-        (torch.sqrt, "the square root of what it should be"),
+        (torch.reciprocal, "1 divided by the expected value"),
+        (torch.log, "the logarithm of the expected value"),
+        (torch.exp, "the exponential of the expected value"),
+        (torch.square, "the square of the expected value"),
+        (torch.sqrt, "the square root of the expected value"),
     ):
         if pair.explains(formula):
             return Sentence(f"every value is {text}")
     if int((pair.ours < 0).sum()) > 2 and pair.explains(torch.abs):
-        return Sentence("every value is without its sign")
+        return Sentence("every value has lost its sign")
     return None
 
 
@@ -95,13 +97,13 @@ def elementwise(pair: TensorPair) -> Sentence | None:
 
 
 def located(pair: TensorPair) -> Sentence | None:
-    """Where the two differ, and what is true of the values there."""
+    """Where the tensors differ, and a statement about the values there."""
     place = positions_of(pair.wrong, pair.axes)
     there = "" if bool(pair.wrong.all()) else true_where_wrong(pair)
     if pair.wrong.numel() - room_of(pair.wrong) < pair.precision.chance:
-        place = diagonals(pair.wrong)  # the few values elsewhere may be right by chance
+        place = diagonals(pair.wrong)  # the few other values may be right by chance
     if place is None:
-        # Without a place it takes more to be worth saying.
+        # Without a place, a statement needs more evidence.
         enough = int(pair.wrong.sum()) >= 6
         return Sentence(f"every value that differs {there}") if there and enough else None
     text = f"only {place.text}" if place.only else place.text
@@ -113,30 +115,30 @@ def located(pair: TensorPair) -> Sentence | None:
 
 
 def _filled(mask: Tensor) -> bool:
-    """Whether a mask is all of its place: of a diagonal, a triangle or a block of slices."""
+    """Whether a mask fills its whole place: a diagonal, a triangle or a block of slices."""
     return int(mask.sum()) == room_of(mask) or diagonals(mask) is not None
 
 
 def true_where_wrong(pair: TensorPair) -> str:
-    """What is true of all elements that differ: "is 0 and should be 1"; empty if nothing is."""
+    """A statement about all elements that differ: "is 0 and should be 1"; empty if none fits."""
     part = pair.part()
     if part.ours.numel() < 3:
         return ""
     ours = one_value(part.ours)
-    said = constant(part)
-    if not said and ours is not None:
+    sentence = constant(part)
+    if not sentence and ours is not None:
         return f"should be {pair.show(ours)}"
-    said = said or multiple(part) or offset(part)
-    return said.text.removeprefix("every value ") if said else ""
+    sentence = sentence or multiple(part) or offset(part)
+    return sentence.text.removeprefix("every value ") if sentence else ""
 
 
-def not_finite(pair: TensorPair, mask: Tensor, what: str) -> list[Sentence]:
-    """NaN or infinities where there should be none."""
+def not_finite(pair: TensorPair, mask: Tensor, value: str) -> list[Sentence]:
+    """Where unexpected values are, given by `mask` and named by `value`: NaN or infinite."""
     right = " and the rest is right" if torch.equal(mask, pair.wrong) else ""
     if bool(mask.all()):
-        return [Sentence(f"every value is {what}")]
+        return [Sentence(f"every value is {value}")]
     place = positions_of(mask, pair.axes)
     if place is None or not _filled(mask):
         return []
     verb = "are" if place.plural else "is"
-    return [Sentence(f"{place.text} {verb} {what}{right}", place.ask)]
+    return [Sentence(f"{place.text} {verb} {value}{right}", place.ask)]

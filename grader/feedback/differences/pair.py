@@ -1,4 +1,4 @@
-"""A wrong tensor beside the expected one, and what both are compared by."""
+"""A pair of tensors to compare, wrong and expected, with the names of axes and the tolerances."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor
 from grader.course.tolerances import ROUNDING, Tolerance
 from grader.feedback import margins
 
-MOST_SLICES = 32  # each is compared with each
-EXACT_INTEGER = 2.0**52  # float64 holds smaller ones exactly
+MOST_SLICES = 32  # along an axis; all pairs of slices are compared
+EXACT_INTEGER = 2.0**52  # float64 holds smaller integers exactly
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class TensorPair:
-    """The two tensors in float64, where they differ, and what their axes are called."""
+    """The two tensors in float64, a mask of their differences, and the names of their axes."""
 
     theirs: Tensor
     ours: Tensor
@@ -38,7 +38,7 @@ class TensorPair:
 
     @property
     def precision(self) -> Precision:
-        """What rounding may do to values of this dtype."""
+        """The precision of this dtype."""
         return PRECISION[self.dtype]
 
     @property
@@ -57,8 +57,8 @@ class TensorPair:
         return largest(self.ours)
 
     @property
-    def speaks(self) -> bool:
-        """Whether there is a difference beyond rounding, and an expectation to compare with."""
+    def is_comparable(self) -> bool:
+        """Whether the tensors differ beyond rounding, and the expected values are not NaN."""
         if not bool(self.wrong.any()) or bool(self.ours.isnan().any()):
             return False
         if not self.is_float and max(self.scale, largest(self.theirs)) > EXACT_INTEGER:
@@ -66,40 +66,40 @@ class TensorPair:
         return not self.same(self.theirs, self.ours)
 
     def close(self, theirs: Tensor, ours: Tensor) -> Tensor:
-        """Which elements agree up to rounding. Tensors whose sizes differ hardly agree."""
-        # Of the smaller tensor: what is rounding to the larger one may be everything to it.
+        """A mask of the elements that agree up to rounding."""
+        # Relative to the tensor of smaller values: rounding in the other may exceed its values.
         atol = self.precision.atol * min(largest(theirs), largest(ours))
         near = (theirs - ours).abs() <= atol + self.precision.rtol * ours.abs()
         return near & ours.isfinite() | (theirs == ours)
 
     def same(self, theirs: Tensor, ours: Tensor) -> bool:
-        """Whether all elements agree up to rounding. Most formulas fail on the first few."""
+        """Whether all elements agree up to rounding; the first ones are tried before the rest."""
         first = slice(0, 64)
         if bool(self._far(theirs.flatten()[first], ours.flatten()[first]).any()):
             return False
         return bool(self.close(theirs, ours).all())
 
     def _far(self, theirs: Tensor, ours: Tensor) -> Tensor:
-        """Which elements differ whatever the scale, by ten times what rounding may do."""
+        """A mask of the elements that differ by more than ten times the rounding."""
         slack = self.precision.atol * self.scale + self.precision.rtol * ours.abs()
         return (theirs - ours).abs() > 10 * slack
 
     def explains(self, formula: Callable[[Tensor], Tensor]) -> bool:
-        """Whether `theirs` is an elementwise formula of `ours`. A few are tried before all."""
+        """Whether `formula`, applied elementwise to `ours`, gives `theirs`."""
         few = self.theirs.flatten()[:64], self.ours.flatten()[:64]
         if bool(self._far(few[0], formula(few[1])).any()):
             return False
         return self.same(self.theirs, formula(self.ours))
 
     @cached_property
-    def tells(self) -> bool:
-        """Whether both have enough distinct values for a formula to be no accident."""
+    def has_evidence(self) -> bool:
+        """Whether both have enough distinct values that a formula does not fit by chance."""
         return all(
             self.levels(tensor) >= self.precision.levels for tensor in (self.theirs, self.ours)
         )
 
     def levels(self, tensor: Tensor) -> int:
-        """How many values can be told apart in a sample of a tensor."""
+        """The number of distinct values, up to rounding, in a sample of a tensor."""
         values = tensor.flatten()[:: max(1, tensor.numel() // 512)]
         values = values[values.isfinite()].sort().values
         if not values.numel():
@@ -108,12 +108,12 @@ class TensorPair:
 
     @property
     def moved(self) -> bool:
-        """Whether enough elements differ for an order that fits to be no accident."""
+        """Whether enough elements differ that another order does not fit by chance."""
         return int(self.wrong.sum()) >= self.precision.chance
 
     @cached_property
     def matches(self) -> tuple[Tensor | None, ...]:
-        """For each axis which slices of `theirs` are which of `ours`; None where too many."""
+        """For each axis, a matrix: is slice i of `theirs` slice j of `ours`? None if too many."""
         return tuple(self._matches(axis) for axis in range(self.ours.dim()))
 
     def _matches(self, axis: int) -> Tensor | None:
@@ -133,7 +133,7 @@ class TensorPair:
         return TensorPair(theirs, ours, everywhere, self.dtype, named_axes(1, None))
 
     def show(self, value: float) -> str:
-        """A value as a sentence names it."""
+        """A value as text."""
         if self.is_bool:
             return str(bool(value))
         return f"{value:.4g}"
@@ -147,19 +147,19 @@ def largest(tensor: Tensor) -> float:
 
 # --- axes ----------------------------------------------------------------------------------------
 #
-# What the axes of a tensor are called.
+# The names of a tensor's axes in sentences.
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What one index along an axis is called: a row, a head, an index of axis 0."""
+    """The noun for an index along an axis, such as row, head, or "index … of axis 0"."""
 
     one: str
     many: str
     of: str = ""
 
     def at(self, index: int) -> str:
-        """One of them by its index: "row 3", "index 2 of axis 0"."""
+        """The noun with an index: "row 3", "index 2 of axis 0"."""
         return f"{self.one} {index}{self.of}"
 
 
@@ -174,7 +174,7 @@ NAMED = {
 
 
 def named_axes(dims: int, names: Sequence[str] | None) -> tuple[Axis, ...]:
-    """What the axes are called. Rows and columns are never false; a batch or a head may be."""
+    """The nouns for the axes; without a better name, the last two are rows and columns."""
     if dims == 1:
         axes = [Axis("value", "values")]
     else:
@@ -183,7 +183,7 @@ def named_axes(dims: int, names: Sequence[str] | None) -> tuple[Axis, ...]:
     if names is None or len(names) != dims:
         return tuple(axes)
     called = [NAMED.get(name, axis) for name, axis in zip(names, axes, strict=True)]
-    # Tokens by tokens: which of the two is meant, only rows and columns say.
+    # If two axes share a name, as in tokens by tokens, only rows and columns are unambiguous.
     return tuple(
         word if called.count(word) == 1 else axis for word, axis in zip(called, axes, strict=True)
     )
@@ -191,7 +191,7 @@ def named_axes(dims: int, names: Sequence[str] | None) -> tuple[Axis, ...]:
 
 # --- precision -----------------------------------------------------------------------------------
 #
-# What each dtype's rounding may do, and which elements differ beyond it.
+# The rounding of each dtype, and the elements that differ by more.
 
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -199,12 +199,12 @@ INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 @dataclass(frozen=True)
 class Precision:
-    """How far rounding may carry two values apart, and what counts as evidence."""
+    """The rounding of a dtype, and the evidence that an explanation needs."""
 
     rtol: float
     atol: float  # times the largest value
-    levels: int  # so many distinct values a formula must explain
-    chance: int  # fewer elements than this may well agree by chance
+    levels: int  # distinct values that a formula must explain
+    chance: int  # fewer elements than this may agree by chance
 
 
 PRECISION = {
@@ -215,14 +215,14 @@ PRECISION = {
     torch.bool: Precision(0.0, 0.0, 3, 12),
     **dict.fromkeys(INTEGERS, Precision(1e-12, 0.0, 3, 6)),
 }
-# What adds up in another order than the reference does rounds otherwise.
+# A GPU adds in another order than the reference on the CPU, and rounds differently.
 SLACK = {"cpu": 1, "cuda": 10}
 _slack: ContextVar[int] = ContextVar("slack", default=1)
 
 
 @contextmanager
 def computed_on(device: str) -> Iterator[None]:
-    """Meanwhile, one of two tensors that are compared comes from this kind of device."""
+    """Inside the ``with``, allow for an answer that was computed on this kind of device."""
     token = _slack.set(SLACK[device])
     try:
         yield
@@ -231,7 +231,7 @@ def computed_on(device: str) -> Iterator[None]:
 
 
 def differing(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> Tensor:
-    """Which elements differ, as a bool tensor of the same shape; NaN differs from everything."""
+    """A mask of the elements that differ beyond the tolerance; NaN differs from everything."""
     if ours.dtype not in ROUNDING:
         return theirs != ours
     within = within or ROUNDING[ours.dtype] * _slack.get()

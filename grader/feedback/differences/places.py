@@ -1,9 +1,9 @@
-"""Parts of a tensor that have a name: a triangle, the last row, heads 1 and 2."""
+"""Names parts of a tensor, such as a triangle, the last row, or heads 1 and 2."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from grader.feedback.differences.pair import MOST_SLICES, Axis, Sentence, TensorPair
+from grader.records.rows import listed
 
 ORDINALS = ("", "first", "second", "third")
 FIRST_OF_A_SEQUENCE = {"token", "time step", "query"}
@@ -18,24 +19,24 @@ FIRST_OF_A_SEQUENCE = {"token", "time step", "query"}
 
 @dataclass(frozen=True)
 class Position:
-    """A part of a tensor: "the last row", and what to ask of whom only that is wrong."""
+    """A part of a tensor in words: "the last row"."""
 
     text: str
     plural: bool
-    only: bool = True  # or is it nearly everything
-    listed: bool = False  # by single indices
-    ask: str = ""
+    only: bool = True  # False for nearly the whole tensor
+    listed: bool = False  # as single indices
+    ask: str = ""  # a question for a student in whose answer only this part is wrong
 
 
 def positions_of(mask: Tensor, axes: tuple[Axis, ...]) -> Position | None:
-    """The place that a mask fills, if it has a name."""
+    """The part of a tensor that a mask fills, if it has a name."""
     if bool(mask.all()):
         return None
     return diagonals(mask) or _block(mask, axes)
 
 
 def diagonals(mask: Tensor) -> Position | None:
-    """A triangle or a diagonal of square matrices, filled exactly and in each of them."""
+    """The triangle or diagonal that the mask fills exactly, in each of its square matrices."""
     if mask.dim() < 2 or mask.shape[-1] != mask.shape[-2] or mask.shape[-1] < 3:
         return None
     size = mask.shape[-1]
@@ -46,10 +47,10 @@ def diagonals(mask: Tensor) -> Position | None:
     diagonal = torch.eye(size, dtype=torch.bool)
     places = (
         (diagonal, Position("the diagonal", False)),
-        (full.triu(1), Position("what is above the diagonal", False)),
-        (full.tril(-1), Position("what is below the diagonal", False)),
-        (full.triu(), Position("what is on and above the diagonal", False)),
-        (full.tril(), Position("what is on and below the diagonal", False)),
+        (full.triu(1), Position("the part above the diagonal", False)),
+        (full.tril(-1), Position("the part below the diagonal", False)),
+        (full.triu(), Position("the part on and above the diagonal", False)),
+        (full.tril(), Position("the part on and below the diagonal", False)),
         (~diagonal, Position("everything but the diagonal", False, only=False)),
     )
     for shape, place in places:
@@ -65,7 +66,7 @@ def diagonals(mask: Tensor) -> Position | None:
 
 
 def _block(mask: Tensor, axes: tuple[Axis, ...]) -> Position | None:
-    """Some indices along one axis or two, if the mask fills most of them."""
+    """Indices along one axis or two whose slices the mask mostly fills."""
     hits = _hits(mask)
     limited = [axis for axis, hit in enumerate(hits) if not bool(hit.all())]
     count, room = int(mask.sum()), math.prod(int(hit.sum()) for hit in hits)
@@ -76,11 +77,11 @@ def _block(mask: Tensor, axes: tuple[Axis, ...]) -> Position | None:
     if inner is None or outer is None or (inner.only and 4 * count < 3 * room):
         return None
     if len(limited) == 1:
-        # One value a row: that is no statement about rows.
+        # One value in each row does not justify a statement about rows.
         each = 1 if mask.dim() == 1 else 2
         return inner if inner.only or count >= each * int(hits[limited[0]].sum()) else None
     if not (inner.only and outer.only) or inner.listed or outer.listed or count < 3:
-        return None  # any three elements of a row could be said to be those
+        return None  # this would describe any few elements of a row
     return Position(f"{inner.text} of {outer.text}", inner.plural)
 
 
@@ -106,41 +107,38 @@ def _indices(hit: Tensor, axis: Axis) -> Position | None:
     if inside == list(range(first, size, 2)) and first < 2 and count > 2:
         return Position(f"every second {axis.one}{axis.of}, from {first} on,", False, listed=True)
     if count <= 3:
-        return Position(f"{axis.many} {_and(inside)}{axis.of}", True, listed=True)
+        return Position(
+            f"{axis.many} {listed([*map(str, inside)], 'and')}{axis.of}", True, listed=True
+        )
     return None
 
 
 def single(index: int, size: int, axis: Axis, short: bool = False) -> str:
-    """One index in words: the first row, the last, row 2."""
+    """An index in words: the first row, the last row, row 2."""
     noun = "" if short else f" {axis.one}{axis.of}"
     if size > 2 and index in (0, size - 1):
         return f"the {'first' if index == 0 else 'last'}{noun}"
     return axis.at(index)
 
 
-def _and(numbers: Sequence[object]) -> str:
-    *others, last = map(str, numbers)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 def room_of(mask: Tensor) -> int:
-    """The size of the smallest block of slices that holds all of a mask."""
+    """The size of the smallest block of slices that contains the mask."""
     return math.prod(int(hit.sum()) for hit in _hits(mask))
 
 
 def _hits(mask: Tensor) -> list[Tensor]:
-    """For each axis which slices hold any of a mask."""
+    """For each axis, the slices that contain part of the mask."""
     return [mask.movedim(axis, 0).reshape(size, -1).any(1) for axis, size in enumerate(mask.shape)]
 
 
 # --- moved ---------------------------------------------------------------------------------------
 #
-# The same numbers elsewhere: axes, heads or slices in another order.
+# Finds the same numbers at other places: axes, heads or slices in another order.
 
 
 def rearranged(pair: TensorPair) -> Sentence | None:
-    """The same numbers in another order: which one, if just one fits."""
-    # What no order changes, and most mistakes do.
+    """The same numbers in another order; the order itself, if exactly one fits."""
+    # Reordering keeps these sums, and most mistakes change them.
     for moment in (1, 2):
         theirs, ours = pair.theirs.nan_to_num() ** moment, pair.ours.nan_to_num() ** moment
         tolerance = pair.precision.rtol * float(ours.abs().sum())
@@ -160,14 +158,14 @@ def _same_numbers(pair: TensorPair) -> bool:
     theirs, ours = pair.theirs.flatten().sort().values, pair.ours.flatten().sort().values
     if pair.levels(pair.ours[pair.wrong]) < 4 or not pair.same(theirs, ours):
         return False
-    # Many values from one distribution lie so close that any two samples would agree.
+    # If most neighbours are closer than rounding, sorted values agree by chance.
     gaps = ours[ours.isfinite()].diff()
-    apart = gaps > 4 * pair.precision.rtol * pair.scale
-    return 2 * int(apart.sum()) >= int((gaps > 0).sum())
+    distinct = gaps > 4 * pair.precision.rtol * pair.scale
+    return 2 * int(distinct.sum()) >= int((gaps > 0).sum())
 
 
 def _permuted(pair: TensorPair) -> Iterator[Sentence]:
-    """Axes in another order, or a view in place of a transpose."""
+    """The axes are in another order, or a view replaced a transpose."""
     shape, dims = pair.ours.shape, pair.ours.dim()
     movable = [axis for axis in range(dims) if shape[axis] > 1]
     if len(movable) > 4 or not _enough_moved(pair):
@@ -196,7 +194,7 @@ def _permuted(pair: TensorPair) -> Iterator[Sentence]:
 
 
 def _enough_moved(pair: TensorPair) -> bool:
-    """Whether an order that fits is evidence; for truth values it takes more of them."""
+    """Whether an order that fits is evidence."""
     return pair.moved and (pair.is_bool or pair.levels(pair.ours) >= pair.precision.levels)
 
 
@@ -213,7 +211,7 @@ def _axes_swapped(swapped: list[int], full: list[int], dims: int) -> Sentence:
 
 
 def _heads(pair: TensorPair) -> Iterator[Sentence]:
-    """Heads merged without a transpose, or features dealt to heads in turn."""
+    """Heads are merged without a transpose, or features are split into heads in the wrong order."""
     shape = pair.ours.shape
     if len(shape) < 2 or pair.is_bool or not _enough_moved(pair):
         return
@@ -241,7 +239,7 @@ def _heads(pair: TensorPair) -> Iterator[Sentence]:
 
 
 def _slices_permuted(pair: TensorPair) -> Iterator[Sentence]:
-    """Rows, columns, heads … in another order along one axis."""
+    """Rows, columns or heads are in another order along an axis."""
     for axis, word in enumerate(pair.axes):
         matches = pair.matches[axis]
         if matches is None:
@@ -262,40 +260,41 @@ def _order(order: list[int], moved: list[int], word: Axis) -> str:
         return f"{word.many} {moved[0]} and {moved[1]}{word.of} are swapped"
     if order == list(range(size))[::-1]:
         return f"the {word.many}{word.of} are in reverse order"
-    for step, way in ((1, "later"), (-1, "earlier")):
+    for step, way in ((1, "after"), (-1, "before")):
         if order == [(index + step) % size for index in range(size)]:
-            return f"the {word.many}{word.of} are rolled: each holds what belongs one {way}"
+            values = f"the values of the {word.one} {way} it"
+            return f"the {word.many}{word.of} are rolled: each holds {values}"
     place = moved[0]
     return (
-        f"the {word.many}{word.of} are in another order: {word.at(place)} holds what belongs in "
+        f"the {word.many}{word.of} are in another order: {word.at(place)} holds the values of "
         f"{word.at(order[place])}"
     )
 
 
 def shifted(pair: TensorPair) -> Sentence | None:
-    """Off by one: each row holds what belongs in the row before, or after."""
-    said = []
+    """Each slice holds the values of the next slice, or of the previous one."""
+    sentences = []
     for axis, word in enumerate(pair.axes):
         matches = pair.matches[axis]
         size = pair.ours.shape[axis]
         if matches is None or size < (3 if pair.ours.dim() > 1 else 4) or not pair.moved:
             continue
-        for step, way in ((-1, "earlier"), (1, "later")):
+        for step, way in ((-1, "before"), (1, "after")):
             rows = matches[1:] if step < 0 else matches[:-1]
             if bool(matches.diagonal(step).all()) and bool((rows.sum(1) == 1).all()):
-                one = f"each {word.one}{word.of} holds what belongs one {way}"
-                said.append(Sentence(f"off by one: {one}"))
-    return said[0] if len(said) == 1 else None
+                moved = f"each {word.one}{word.of} holds the values of the {word.one} {way} it"
+                sentences.append(Sentence(f"off by one: {moved}"))
+    return sentences[0] if len(sentences) == 1 else None
 
 
 def repeated(pair: TensorPair) -> Sentence | None:
-    """Every row is the same one of the expected rows."""
+    """Every slice is the same expected slice."""
     for axis, word in enumerate(pair.axes):
         matches = pair.matches[axis]
         if matches is None or matches.shape[0] < 3 or pair.ours.dim() < 2:
             continue
         sources = matches.all(0).nonzero().flatten().tolist()
-        if len(sources) == 1 and pair.tells:
+        if len(sources) == 1 and pair.has_evidence:
             source = single(sources[0], matches.shape[0], word)
-            return Sentence(f"every {word.one}{word.of} is what only {source} should be")
+            return Sentence(f"every {word.one}{word.of} holds the expected values of {source}")
     return None

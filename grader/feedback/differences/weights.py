@@ -1,4 +1,4 @@
-"""What goes wrong with weights: the softmax, sums that are not one, a triangle of zeros."""
+"""Finds errors in attention weights and masks: a missing softmax, wrong sums, wrong triangles."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from grader.feedback.differences.places import diagonals
 
 
 def softmax(pair: TensorPair) -> Sentence | None:
-    """One softmax over the last axis too many, or too few."""
-    if not pair.is_float or pair.ours.shape[-1] < 2 or not pair.tells:
+    """There is a softmax over the last axis too many, or one is missing."""
+    if not pair.is_float or pair.ours.shape[-1] < 2 or not pair.has_evidence:
         return None
     if pair.same(pair.theirs, pair.ours.softmax(-1)):
-        return Sentence("it is the softmax of what it should be", "is there one softmax too many?")
+        return Sentence(
+            "it is the softmax of the expected result", "is there one softmax too many?"
+        )
     if sums_to_one(pair, pair.ours, -1) and pair.same(pair.theirs.softmax(-1), pair.ours):
         return Sentence("its softmax would be right", "is the softmax missing?")
     return None
 
 
 def distribution(pair: TensorPair) -> Sentence | None:
-    """What keeps the result from being weights, where the expected rows are."""
+    """Negative values or wrong sums, if the expected slices sum to one."""
     if not pair.is_float:
         return None
     axes = [
@@ -55,22 +57,22 @@ def distribution(pair: TensorPair) -> Sentence | None:
 
 
 def triangle_of_zeros(pair: TensorPair) -> Sentence | None:
-    """A triangle, or a diagonal, that should be zero and nowhere is; or the other way round."""
+    """A triangle or diagonal should be zero but is zero nowhere, or the reverse."""
     for zero, other, text in (
         (pair.ours == 0, pair.theirs, "should be 0, and is not"),
         (pair.theirs == 0, pair.ours, "is 0, and should not be"),
     ):
         if not pair.is_float or torch.equal(zero, pair.wrong):
-            continue  # what differs is described as a place
+            continue  # `located` describes exactly this place
         place = diagonals(zero)
-        # Some of the softmax's smallest weights may pass for zero.
+        # The smallest weights of a softmax may agree with zero up to rounding.
         if place and bool((other[zero] != 0).all()) and 2 * pair.wrong[zero].sum() >= zero.sum():
             return Sentence(f"{place.text} {text}")
     return None
 
 
 def _lines(axis: int, dims: int) -> str:
-    """What it is that sums to one along an axis."""
+    """The noun for the slices along an axis."""
     if dims == 1:
         return "values"
     return {-1: "rows", -2: "columns"}.get(axis, f"slices along axis {dims + axis}")
@@ -88,31 +90,31 @@ def _ones(pair: TensorPair, sums: Tensor) -> bool:
 
 
 def span(sums: Tensor) -> str:
-    """Numbers by the least and the most of them."""
+    """The smallest and the largest number, in words."""
     least, most = f"{float(sums.min()):.4g}", f"{float(sums.max()):.4g}"
     return least if least == most else f"between {least} and {most}"
 
 
 # --- rows ----------------------------------------------------------------------------------------
 #
-# Rows that are right but for a factor, a constant or a vector.
+# Finds rows that are right except for a factor, a constant or a vector.
 
 
 def row_factors(pair: TensorPair) -> Sentence | None:
-    """Each row times a number of its own, as when rows are not normalised."""
+    """Each row is multiplied by its own factor, as without normalisation."""
     theirs, ours = (tensor.reshape(-1, tensor.shape[-1]) for tensor in (pair.theirs, pair.ours))
     if not pair.is_float or ours.shape[0] < 3 or not bool(ours.isfinite().all()):
         return None
     factors = (theirs * ours).sum(-1, keepdim=True) / (ours * ours).sum(-1, keepdim=True)
     if not bool(factors.isfinite().all()) or not pair.same(theirs, ours * factors):
         return None
-    # A row of zeros, or of one value, is a multiple of any other such row.
+    # A row of zeros or of equal values is a multiple of any such row, and is no evidence.
     sizes = ours.abs()
     most = sizes.amax(-1, keepdim=True)
     counted = sizes > 0.01 * most
     least = sizes.masked_fill(~counted, torch.inf).amin(-1, keepdim=True)
     telling = ((counted.sum(-1, keepdim=True) > 2) & (least < 0.95 * most)).flatten()
-    # Two factors, one of them 1: then some rows are right, and the place says more.
+    # With only two factors, one may be 1: naming the rows with the other factor says more.
     if pair.levels(factors[telling]) < 3 or bool((factors == 0).any()):
         return None
     return Sentence(f"each row is right but for a factor of its own{_row_sums(pair)}")
@@ -125,7 +127,7 @@ def _row_sums(pair: TensorPair) -> str:
 
 
 def row_offsets(pair: TensorPair) -> Sentence | None:
-    """Each row plus a number of its own, which a softmax hides."""
+    """Each row is off by its own constant, which a softmax hides."""
     gaps, slack = _gaps(pair)
     if gaps is None or gaps.shape[0] < 3 or gaps.shape[1] < 3:
         return None
@@ -142,7 +144,7 @@ def row_offsets(pair: TensorPair) -> Sentence | None:
 
 
 def one_vector(pair: TensorPair) -> Sentence | None:
-    """Every row plus the same vector, as when a bias is missing."""
+    """Every row is off by the same vector, as without a bias."""
     gaps, slack = _gaps(pair)
     if gaps is None or gaps.shape[0] < 3 or gaps.shape[1] < 2:
         return None
@@ -157,7 +159,7 @@ def one_vector(pair: TensorPair) -> Sentence | None:
 
 
 def _gaps(pair: TensorPair) -> tuple[Tensor | None, float]:
-    """Differences as rows, and how much of one is rounding."""
+    """The differences as rows, and the part of a difference that may be rounding."""
     if not pair.is_float or not bool((pair.ours.isfinite() & pair.theirs.isfinite()).all()):
         return None, 0.0
     slack = pair.precision.atol * max(pair.scale, largest(pair.theirs))
@@ -165,30 +167,28 @@ def _gaps(pair: TensorPair) -> tuple[Tensor | None, float]:
 
 
 def _varies(rows: Tensor, dim: int, least: float) -> bool:
-    """Whether most slices hold values that differ."""
+    """Whether most slices hold different values."""
     spread = rows.amax(dim) - rows.amin(dim)
     return 2 * int((spread > least).sum()) > spread.numel()
 
 
 # --- masks ---------------------------------------------------------------------------------------
-#
-# What goes wrong with masks.
 
 
 def same_triangle(pair: TensorPair) -> Sentence | None:
-    """A triangle of True whose edge stands elsewhere by two diagonals or more."""
+    """A triangle of True whose edge is off by two diagonals or more."""
     theirs, ours = _edge(pair.theirs), _edge(pair.ours)
     if not pair.is_bool or theirs is None or ours is None or theirs[1] != ours[1]:
         return None
     shift = theirs[0] - ours[0]
     if abs(shift) < 2:
-        return None  # one diagonal differs, and is named as such
+        return None  # `one_diagonal` describes this
     far = f"{abs(shift)} diagonals too far to the {'right' if shift > 0 else 'left'}"
     return Sentence(f"the same triangle, with its edge {far}")
 
 
 def _edge(matrix: Tensor) -> tuple[int, bool] | None:
-    """Which diagonal of a square matrix begins the upper triangle, and whether that is True."""
+    """The diagonal at which the upper triangle begins, and whether that triangle is True."""
     if matrix.dim() != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 4:
         return None
     size = matrix.shape[0]
@@ -201,14 +201,14 @@ def _edge(matrix: Tensor) -> tuple[int, bool] | None:
 
 
 def inverted(pair: TensorPair) -> Sentence | None:
-    """True and False the other way round."""
+    """True and False are swapped."""
     if not pair.is_bool or not pair.moved or not bool(pair.wrong.all()):
         return None
     return Sentence("every value is inverted: True where False is expected, and the reverse")
 
 
 def one_diagonal(pair: TensorPair) -> Sentence | None:
-    """For masks, before all that moves: a triangle moved by a row is one diagonal more."""
+    """A mask differs in one diagonal. Tried before `shifted`, since a shifted triangle does too."""
     if not pair.is_bool or diagonals(pair.wrong) is None:
         return None
     return located(pair) if true_where_wrong(pair) else None

@@ -1,4 +1,4 @@
-"""Small matrices beside each other: what was expected, what came, and where they differ.
+"""Draws the expected matrix, the student's and their difference, side by side.
 
-`text` draws them for a terminal, `svg` for a page.
+`text` draws for a terminal, `svg` for a page.
 """

@@ -1,12 +1,12 @@
 """Draws small matrices as SVG for notebooks and pages: expected, yours, and their difference.
 
-Rectangles, lines and texts are written down as they are: a page of feedback may have dozens of
-pictures, and a plotting library takes a fifth of a second for each.
+The SVG is written directly: a page of feedback may have dozens of pictures, and a plotting library
+takes a fifth of a second for each.
 
-A picture says what it says without colour: fuller is larger, a bar marks what is negative, frames
-and crosses mark what is wrong, and small matrices carry their numbers. It has no ground, and the
-page's colour of text, so that it stands on a light page and on a dark one; it has no ids, styles or
-links, so that many can stand on one.
+A picture is legible without colour. Fuller cells are larger, a bar marks negative values, frames
+and crosses mark wrong cells, and small matrices show their numbers. It has no background and takes
+the page's text colour, so that it suits light and dark pages. It has no ids, styles or links, so
+that a page can hold many.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from grader.feedback.pictures.text import MOST_NUMBERS, is_boolean, scale
+from grader.feedback.pictures.text import MOST_NUMBERS, cell_of, is_boolean, scale
 from grader.records.faults import CallError
 from grader.records.grade import Matrix, MatrixCell, Picture
 
 MOST_SHOWN = 64  # rows, and columns, of a single matrix
 
-# Lengths are points, 72 to an inch.
+# Lengths are in points, 72 to an inch.
 EDGE, GAP, LINE = 8.0, 16.0, 12.0
 NUMBER_CELL, MARK_CELL, LEAST_CELL = 24.0, 14.0, 4.0
 MOST_WIDTH = 360.0  # of a single matrix
 NUMBER_FONT, MARK_FONT, LABEL_FONT, TITLE_FONT = 7.5, 7.5, 7.5, 9.5
-WIDE = 0.62  # of its size, a character of the font: what text is given room for
+WIDE = 0.62  # width of a character, relative to the font's size
 LONGEST = 14  # characters of a token
-RISE = 0.36  # of its size, half the height of a digit: from the middle of a line to its baseline
+RISE = 0.36  # from the middle of a line to its baseline, relative to the font's size
 
-INK, FAINT = "currentColor", "currentColor; fill-opacity: 0.75"  # of the page's text
+INK, FAINT = "currentColor", "currentColor; fill-opacity: 0.75"  # the page's text colour
 WHITE, GRID, WRONG = "#ffffff", "#9a9a9a", "#d0202c"
-SHADES = 12  # steps from the page itself to the fullest
-FULLEST = {False: "#1f5fbf", True: "#a8480a"}  # blue; brown for what is negative
-INVERTED = 0.75  # from this part of the largest on, white is read better than the page's text
+SHADES = 12  # steps from transparent to the fullest colour
+FULLEST = {False: "#1f5fbf", True: "#a8480a"}  # blue; brown for negative values
+INVERTED = 0.75  # from this share of the largest value on, white text is easier to read
 
 Point = tuple[float, float]
 Rectangle = tuple[float, float, float, float]  # left, top, width, height
 
 
 def picture_svg(picture: Picture) -> str:
-    """Expected beside yours beside the difference, as one ``<svg>`` element."""
+    """The expected matrix, the student's and their difference, as an ``<svg>`` element."""
     across = _Axis(picture.left, len(picture.wrong[0]), picture.columns, picture.column_name)
     down = _Axis(picture.top, len(picture.wrong), picture.rows, picture.row_name)
     numbers = max(picture.rows, picture.columns) <= MOST_NUMBERS and not is_boolean(picture)
@@ -74,11 +74,10 @@ def heatmap_svg(
     row_tokens: Sequence[str] = (),
     column_tokens: Sequence[str] = (),
 ) -> str:
-    """One matrix as an ``<svg>`` element: attention weights, or a mask.
+    """A single matrix as an ``<svg>`` element: attention weights, or a mask.
 
-    `weights` is a tensor, an array or a list of lists; `rows` and `columns` say what stands along
-    them; tokens, one for each row or column, stand in place of its number. Raises `CallError` for
-    what is no matrix.
+    `weights` is a tensor, an array or a list of lists. `rows` and `columns` are the axes' names.
+    Tokens replace the numbers of rows or columns. Raises `CallError` if `weights` is no matrix.
     """
     whole = matrix_of(weights)
     matrix = tuple(row[:MOST_SHOWN] for row in whole[:MOST_SHOWN])
@@ -91,9 +90,9 @@ def heatmap_svg(
 
 
 def matrix_of(weights: Any) -> Matrix:
-    """Numbers or truth values as rows of cells; a vector is one row.
+    """Numbers or truth values as rows of cells; a vector becomes a single row.
 
-    Axes of length one before the last two are passed over, as those of a batch of one sequence.
+    Leading axes of length one are dropped, such as the batch of a single sequence.
     """
     if callable(weights) and not hasattr(weights, "tolist"):
         raise CallError("a heat-map shows one matrix, and this is a function: call it")
@@ -110,7 +109,7 @@ def matrix_of(weights: Any) -> Matrix:
             + ("; pick one of them, such as weights[0]" if len(shape) > 2 else "")
         )
     try:
-        matrix = tuple(tuple(map(_cell, row)) for row in values)
+        matrix = tuple(tuple(map(cell_of, row)) for row in values)
     except (TypeError, ValueError):
         raise CallError("a heat-map shows real numbers or True and False") from None
     if len(set(map(len, matrix))) > 1:
@@ -124,19 +123,11 @@ def _shape(values: Any) -> tuple[int, ...]:
     return len(values), *(_shape(values[0]) if values else ())
 
 
-def _cell(value: Any) -> MatrixCell:
-    """A cell as `Picture` has them: JSON has no word for what is not finite."""
-    if isinstance(value, bool):
-        return value
-    number = float(value)
-    return number if math.isfinite(number) else str(number)  # type: ignore[return-value]
-
-
-# --- what to say ---------------------------------------------------------------------------------
+# --- text ----------------------------------------------------------------------------------------
 
 
 def _difference(picture: Picture) -> Matrix:
-    """Yours less expected; of truth values, and of what is not finite, nothing but the crosses."""
+    """Yours minus expected; zero for truth values and if the result is not finite."""
 
     def less(ours: MatrixCell, theirs: MatrixCell) -> float:
         gap = float(theirs) - float(ours)
@@ -147,7 +138,7 @@ def _difference(picture: Picture) -> Matrix:
 
 
 def _described(picture: Picture) -> str:
-    """The picture for one who does not see it."""
+    """A description for people who cannot see the picture."""
     wrong = [
         (row, column)
         for row, crosses in enumerate(picture.wrong)
@@ -164,17 +155,17 @@ def _described(picture: Picture) -> str:
 
 
 def _printable(text: str) -> str:
-    """Control characters have no place in XML."""
+    """Replace control characters, which XML forbids."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _words(cell: MatrixCell) -> str:
-    """Three digits, or the word for what is not finite."""
+    """A cell as text, with three digits."""
     return str(cell) if isinstance(cell, (bool, str)) else f"{cell:.3g}"
 
 
 def _number(value: float) -> str:
-    """Two digits, and whole numbers up to 999 as they are."""
+    """A number with two digits; numbers from 10 to 999 with up to three."""
     return f"{value:.{3 if abs(value) >= 10 else 2}g}".replace("-", "−")
 
 
@@ -183,7 +174,7 @@ def _number(value: float) -> str:
 
 @dataclass(frozen=True)
 class _Axis:
-    """The indices that are shown along an axis, of how many, and what they stand for."""
+    """The indices shown along an axis, with the axis's size, name and tokens."""
 
     start: int
     count: int
@@ -193,7 +184,7 @@ class _Axis:
 
     @property
     def labels(self) -> Sequence[str]:
-        """What stands beside each index that is shown: its token, or its number."""
+        """The label of each shown index: its token, or its number."""
         shown = range(self.start, self.start + self.count)
         if not self.tokens:
             return [str(index) for index in shown]
@@ -202,33 +193,33 @@ class _Axis:
 
     @property
     def room(self) -> float:
-        """What the longest label takes."""
+        """The width of the longest label."""
         return max(_room(label, LABEL_FONT) for label in self.labels)
 
     def turned(self, cell: float) -> bool:
-        """Whether tokens have to stand upright above columns of this width."""
+        """Whether tokens must be turned to fit above columns of this width."""
         return bool(self.tokens) and self.room > cell
 
     @property
     def cut(self) -> str:
-        """What is shown of how much."""
+        """The shown range, if some indices are left out."""
         end = self.start + self.count
         return f"{self.start}–{end - 1} of {self.size}" if self.count < self.size else ""
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """One of the matrices beside each other."""
+    """One of the matrices that are drawn side by side."""
 
     title: str
     matrix: Matrix
-    top: float  # what the darkest shade stands for
+    top: float  # the value of the darkest shade
     numbers: bool
     framed: Sequence[Sequence[bool]] = ()
     crossed: Sequence[Sequence[bool]] = ()
 
     def text(self, row: int, column: int) -> str:
-        """What is written into a cell."""
+        """The text in a cell."""
         cell = self.matrix[row][column]
         if self.crossed:
             if not self.crossed[row][column]:
@@ -243,7 +234,7 @@ class _Panel:
 
 @dataclass
 class _Sheet:
-    """Shapes by how they look: of many cells that look alike, one path is made."""
+    """Shapes grouped by their look, since cells of the same look share one path."""
 
     filled: dict[str, list[Rectangle]] = field(default_factory=lambda: defaultdict(list))
     framed: list[Rectangle] = field(default_factory=list)
@@ -262,8 +253,8 @@ class _Sheet:
         bold: bool = False,
         upright: bool = False,
     ) -> None:
-        """A line of text with its middle at `y`, or turned about that point."""
-        # What most texts have in common stands in the element around them.
+        """Add a line of text with its middle at `y`, or turned around that point."""
+        # The outer element holds the style of most texts, so that only differences are written.
         styles = [
             f"font-size: {size:.3g}px" if size != LABEL_FONT else "",
             f"fill: {color}" if color != INK else "",
@@ -280,16 +271,16 @@ class _Sheet:
 def _drawn(
     panels: Sequence[_Panel], down: _Axis, across: _Axis, caption: str, title: str, described: str
 ) -> str:
-    """Panels from left to right, with the caption above them."""
+    """The panels from left to right, with the caption above them."""
     sheet = _Sheet()
     height, width = _cell_size(panels, down, across)
-    cuts = [f"{what} {cut}" for what, cut in (("rows", down.cut), ("columns", across.cut)) if cut]
+    cuts = [f"{noun} {cut}" for noun, cut in (("rows", down.cut), ("columns", across.cut)) if cut]
     head = ", ".join(filter(None, (caption, *cuts)))
     y = EDGE
     if head:
         sheet.write(EDGE, y + LINE / 2, head, size=TITLE_FONT, anchor="start")
         y += LINE * 1.5
-    # A name beside few rows begins above them: as much of it as the lines there have no room for.
+    # A long name of the row axis extends above a few rows; make room if the lines there do not.
     above = LINE * (bool(across.name) + any(panel.title for panel in panels))
     above += _height_of_labels(across, width)
     y += max(0.0, (_room(down.name, LABEL_FONT) - down.count * height) / 2 - above)
@@ -307,7 +298,7 @@ def _drawn(
 
 
 def _cell_size(panels: Sequence[_Panel], down: _Axis, across: _Axis) -> tuple[float, float]:
-    """Height and width: room for the longest text where there are numbers."""
+    """The height and width of a cell; numbers get room for the longest text."""
     if any(panel.numbers for panel in panels):
         longest = max(
             (
@@ -328,7 +319,7 @@ def _room(text: str, size: float) -> float:
 
 
 def _panel(sheet: _Sheet, panel: _Panel, at: Rectangle, down: _Axis, across: _Axis) -> float:
-    """One matrix with its title and labels; returns where it ends."""
+    """Draw a matrix with its title and labels; return the y coordinate of its end."""
     x, y, width, height = at
     if panel.title:
         sheet.write(x, y + LINE / 2, panel.title, size=TITLE_FONT, anchor="start", bold=True)
@@ -367,7 +358,7 @@ def _height_of_labels(across: _Axis, cell: float) -> float:
 
 
 def _column_labels(sheet: _Sheet, across: _Axis, corner: Point, cell: float) -> None:
-    """Labels above the columns of a matrix: as many as can be told apart."""
+    """Draw labels above the columns of a matrix, as many as fit."""
     left, bottom = corner
     turned = across.turned(cell)
     every = math.ceil((LABEL_FONT if turned else across.room) / cell)
@@ -405,7 +396,7 @@ def _draw_cell(sheet: _Sheet, panel: _Panel, row: int, column: int, at: Rectangl
 
 
 def _shade(share: float, negative: bool) -> str:
-    """Nothing for zero, then fuller by steps, so that cells of one step are one path."""
+    """The fill of a cell, in steps, so that cells of the same step share a path."""
     step = math.ceil(share * SHADES) / SHADES
     return f"{FULLEST[negative]}; fill-opacity: {step:.2g}"
 
@@ -414,7 +405,7 @@ def _shade(share: float, negative: bool) -> str:
 
 
 def _rendered(sheet: _Sheet, width: float, height: float, title: str, described: str) -> str:
-    """The element alone, with a name and a description for who does not see it."""
+    """The ``<svg>`` element, with a title and a description for screen readers."""
     title, described = escape(_printable(title)), escape(_printable(described))
     size = _lengths(width), _lengths(height)
     head = (
@@ -428,7 +419,7 @@ def _rendered(sheet: _Sheet, width: float, height: float, title: str, described:
 
 
 def _shapes(sheet: _Sheet) -> Iterator[str]:
-    """Cells, then the grid and bars, then frames, each with a light rim for dark cells."""
+    """Cells, then the grid and bars, then frames, which have a white rim to show on dark cells."""
     for color, places in sheet.filled.items():
         yield _path(map(_outline, places), f"fill: {color}")
     for color, lines in sheet.lines.items():

@@ -1,7 +1,7 @@
 """Draws small matrices for a terminal, as plain text: expected, yours, and where they differ.
 
-Matrices up to 6 by 6 are numbers of two digits where they fit, with a ``✗`` behind a wrong one.
-Others are shades. Such a cell is two characters wide, and says what it says without colour:
+Matrices up to 6 by 6 are numbers of two digits, if they fit, with a ``✗`` after a wrong number.
+Others are shades. A shaded cell is two characters wide, and is legible without colour:
 
 =================  =================  =============================================
 in Unicode         ASCII              meaning
@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from grader.records.grade import MatrixCell, Picture
 
@@ -29,12 +30,12 @@ Rows = Sequence[Sequence[MatrixCell]]
 MOST_NUMBERS = 6  # rows, and columns
 NUMBER_WIDTH = 5
 TITLES = ("expected", "yours", "differs")
-GAPS = (4, 2)  # between the matrices: the first that fits
+GAPS = (4, 2)  # between the matrices; the first that fits is used
 
 
 @dataclass(frozen=True)
 class Marks:
-    """The characters of cells."""
+    """The characters for cells and legends."""
 
     shades: str
     zero: str
@@ -51,7 +52,7 @@ ASCII = Marks(":+*#", ".", "#", "X", "I", "...", "-")
 
 @dataclass(frozen=True)
 class _Window:
-    """The indices that are shown along an axis, and how many there are."""
+    """The indices shown along an axis, and the axis's size."""
 
     start: int
     stop: int
@@ -63,16 +64,16 @@ class _Window:
 
 
 def drawn(picture: Picture, *, width: int = 80, ascii_only: bool = False) -> str | None:
-    """Expected beside actual beside where they differ, as lines of at most `width` characters.
+    """The expected and the actual matrix side by side, in lines of at most `width` characters.
 
-    None where there is no room.
+    A mark or a third matrix shows the differences. None if the width is too small.
     """
     marks = ASCII if ascii_only else UNICODE
     lines = _numbers(picture, marks, width) or _shades(picture, marks, width)
     if lines is None:
         return None
     captions = [f"{picture.caption}:"] if picture.caption else []
-    named = picture.row_name != picture.column_name  # of one axis twice there is nothing to tell
+    named = picture.row_name != picture.column_name  # the same name twice would not help
     axes = [f"rows: {picture.row_name}, columns: {picture.column_name}"] if named else []
     lines = [line.rstrip() for line in (*captions, *lines, *axes)]
     return "\n".join(lines) if all(len(line) <= width for line in lines) else None
@@ -82,9 +83,9 @@ def drawn(picture: Picture, *, width: int = 80, ascii_only: bool = False) -> str
 
 
 def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
-    """Two digits a cell, if all values are legible so and there is room.
+    """Two matrices of numbers with two digits, or None if these do not fit or hide a difference.
 
-    A mark behind a wrong number takes less room than a third matrix of where they differ.
+    A mark after a wrong number takes less room than a third matrix.
     """
     whole = _Window(0, picture.rows, picture.rows), _Window(0, picture.columns, picture.columns)
     if is_boolean(picture) or max(picture.rows, picture.columns) > MOST_NUMBERS:
@@ -98,7 +99,7 @@ def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
         return None
     rows = zip(ours, theirs, picture.wrong, strict=True)
     if any(one == other and wrong for row in rows for one, other, wrong in zip(*row, strict=True)):
-        return None  # so few digits would show the same number twice, and call one of them wrong
+        return None  # with two digits a wrong number would look like the expected number
     marked = [
         [text + (marks.wrong if wrong else " ") for text, wrong in zip(*rows, strict=True)]
         for rows in zip(theirs, picture.wrong, strict=True)
@@ -112,7 +113,7 @@ def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
 
 
 def _shades(picture: Picture, marks: Marks, width: int) -> list[str] | None:
-    """Two characters a cell, in a window that has a difference in it."""
+    """Three matrices of shades, two characters a cell, in a window that contains a difference."""
     height, breadth = len(picture.wrong), len(picture.wrong[0])
     down = _Window(picture.top, picture.top + height, picture.rows)
     room = (width - len(str(picture.rows - 1)) - 1 - 2 * GAPS[-1]) // 6
@@ -126,7 +127,7 @@ def _shades(picture: Picture, marks: Marks, width: int) -> list[str] | None:
     ours, theirs = ([row[part] for row in m] for m in (picture.expected, picture.actual))
     top = scale(ours, theirs)
     cells = [[[shade(value, top, marks) for value in row] for row in m] for m in (ours, theirs)]
-    crosses = _crosses([row[part] for row in picture.wrong], marks)
+    crosses = [[marks.wrong if w else marks.zero for w in row[part]] for row in picture.wrong]
     lines = _panels([*cells, crosses], (down, across), (2, 2, 2), width)
     if lines is None:
         return None
@@ -142,9 +143,9 @@ def _panels(
     *,
     marked: bool = False,
 ) -> list[str] | None:
-    """Titles, column indices, and the rows of all matrices, with their index on the left.
+    """Titles, column indices, and the rows of all matrices, with their indices on the left.
 
-    If `marked`, a cell of the last matrix ends with a mark, which is no part of the value.
+    If `marked`, the cells of the last matrix end with a mark, which is not part of the value.
     """
     down, across = windows
     label = len(str(down.stop - 1)) + 1
@@ -175,7 +176,7 @@ def _panels(
 
 
 def indices(start: int, stop: int, cell: int) -> str:
-    """Indices over their columns of `cell` characters, as many as can be told apart."""
+    """Indices above columns of `cell` characters, as many as fit."""
     digits = len(str(stop - 1))
     every = 1 if digits < cell else math.ceil((digits + 1) / cell)
     line = ""
@@ -190,7 +191,7 @@ def indices(start: int, stop: int, cell: int) -> str:
 
 
 def _number(value: float) -> str:
-    """Two digits: .25, -1.3, 12; and whole numbers as they are."""
+    """A number with two digits, such as .25, -1.3 or 12; whole numbers are not rounded."""
     if not math.isfinite(value):
         return str(value)
     if value == int(value):
@@ -215,17 +216,21 @@ def shade(cell: MatrixCell, top: float, marks: Marks) -> str:
     return (sign if value < 0 else marks.shades[level]) + marks.shades[level]
 
 
-def _crosses(wrong: Sequence[Sequence[bool]], marks: Marks) -> list[list[str]]:
-    return [[marks.wrong if value else marks.zero for value in row] for row in wrong]
+def cell_of(value: Any) -> MatrixCell:
+    """A number or truth value as a cell; infinities and NaN as text, since JSON lacks them."""
+    if isinstance(value, bool):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else str(number)  # type: ignore[return-value]
 
 
 def is_boolean(picture: Picture) -> bool:
-    """Whether its matrices hold truth values."""
+    """Whether the picture's matrices hold truth values."""
     return isinstance(picture.expected[0][0], bool)
 
 
 def scale(ours: Rows, theirs: Rows) -> float:
-    """What the darkest shade stands for: the largest expected value, or else the largest."""
+    """The value of the darkest shade: the largest expected value, or else the largest actual."""
     for matrix in (ours, theirs):
         largest = max((abs(value) for value in _values(matrix) if math.isfinite(value)), default=0)
         if largest > 0:
@@ -238,7 +243,7 @@ def _values(matrix: Rows) -> list[float]:
 
 
 def _legend(ours: Rows, theirs: Rows, top: float, marks: Marks) -> list[str]:
-    """What the marks mean: those that are there."""
+    """Explanations of the marks that occur."""
     if isinstance(ours[0][0], bool):
         return [f"{marks.true} True", f"{marks.zero} False"]
     both = _values(ours) + _values(theirs)
@@ -256,7 +261,7 @@ def _legend(ours: Rows, theirs: Rows, top: float, marks: Marks) -> list[str]:
 
 
 def _wrapped(entries: Sequence[str], width: int) -> list[str]:
-    """Entries with two spaces between, on as many lines as they need."""
+    """The entries, separated by two spaces, on as many lines as needed."""
     lines: list[str] = []
     for entry in entries:
         if lines and len(lines[-1]) + 2 + len(entry) <= width:
@@ -267,10 +272,10 @@ def _wrapped(entries: Sequence[str], width: int) -> list[str]:
 
 
 def _cut(down: _Window, across: _Window, marks: Marks) -> list[str]:
-    """What is shown of how much."""
+    """A line with the shown ranges of rows and columns, if some are left out."""
     parts = [
-        f"{what} {window.start}{marks.span}{window.stop - 1} of {window.size}"
-        for what, window in (("rows", down), ("columns", across))
+        f"{noun} {window.start}{marks.span}{window.stop - 1} of {window.size}"
+        for noun, window in (("rows", down), ("columns", across))
         if window.cut
     ]
     return [f"{marks.ellipsis} only {', '.join(parts)}"] if parts else []

@@ -1,4 +1,4 @@
-"""A student's file as a program: what a check makes of it, and a run of all of it."""
+"""A student's file as a program: the lines that a check leaves out, and a run of all lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = 60  # characters of a line
 def run_file(course: Course, name: str) -> int:
     """Run the file of an exercise's unit from top to bottom, and return Python's exit code.
 
-    It may ask, print, and import what lies beside it. Raises `CallError` where it is not there.
+    It may read input, print, and import its neighbours. Raises `CallError` if there is no file.
     """
     unit, path = _file_of(course, name)
     if not path.is_file():
@@ -27,8 +27,8 @@ def run_file(course: Course, name: str) -> int:
     return subprocess.run([sys.executable, str(path)], check=False).returncode
 
 
-def told_of_file(course: Course, name: str) -> Iterator[str]:
-    """What a check leaves out of an exercise's file, in lines; or that the file is gone."""
+def left_out(course: Course, name: str) -> Iterator[str]:
+    """Lines on what a check leaves out of an exercise's file; or that the file is gone."""
     unit, path = _file_of(course, name)
     try:
         text = path.read_text("utf-8-sig")
@@ -36,9 +36,13 @@ def told_of_file(course: Course, name: str) -> Iterator[str]:
     except FileNotFoundError:
         yield _gone(unit, path)
         return
-    except (OSError, *UNPARSABLE):  # which the verdict tells
+    except (OSError, *UNPARSABLE):  # the verdict says so
         return
-    written = [node for node in statements if _defines(node, name) and not is_untouched(node)]
+    written = [
+        node
+        for node in statements
+        if isinstance(node, DEFINITIONS) and node.name == name and not is_untouched(node)
+    ]
     if len({skeleton(node) for node in written}) > 1:
         lines = " and ".join(str(node.lineno) for node in written)
         yield f"{path.name} defines {name} in lines {lines}: of these the last one counts"
@@ -61,15 +65,8 @@ def _gone(unit: str, path: Path) -> str:
     return f"{path.name} is not there: grader reset {unit} brings back its stubs"
 
 
-def _defines(node: ast.stmt, name: str) -> bool:
-    return isinstance(node, DEFINITIONS) and node.name == name
-
-
 def _acts(node: ast.stmt) -> bool:
-    """Whether a top-level statement calls something for what that does, not for what it gives.
-
-    A definition only does so when it is called.
-    """
+    """Whether a top-level statement calls something and ignores the result; no definition does."""
     return not isinstance(node, DEFINITIONS) and any(
         isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) for part in ast.walk(node)
     )

@@ -92,7 +92,7 @@ def test_a_breakpoint_points_to_the_debugger(said: Say) -> None:
 
 def test_input_gets_one_sentence(said: Say) -> None:
     told = said("def center(x):\n    return x - float(input('the mean? '))\n")
-    assert "basics.py line 2 asks with input(), and nobody types in a check" in told
+    assert "basics.py line 2 asks with input(), which no check can answer" in told
 
 
 # --- running all of it ---------------------------------------------------------------------------
