@@ -50,7 +50,7 @@ soak: $(READY) ## disturb gradings at random moments for an hour, and compare wh
 # The carried course is in the package while it is built, and not in the way of lint and tests after.
 wheel: $(READY) ## record the course, and build the wheel that carries it: dist/
 	@rm -rf build/student grader/bundle
-	@echo "recording the course (some minutes)"
+	@echo "recording the course (some minutes, if it has changed)"
 	@$(BIN)/grader release student --to build/student
 	@mkdir grader/bundle
 	@cd build/student && cp -R exercises notebooks README.md AGENTS.md .gitignore ../../grader/bundle/

@@ -16,7 +16,7 @@ class CarriedCourse(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
         """Refuse with one line, which installers show as it is."""
-        if version != "editable" and not any(Path(self.root, RECORDED).glob("*.json")):
+        if version != "editable" and not any(Path(self.root, RECORDED).glob("*.sqlite")):
             sys.exit(
                 "there are no recordings in grader/bundle: run `make wheel`, which records first"
             )

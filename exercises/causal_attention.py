@@ -141,7 +141,7 @@ def renormalized_causal_weights(
 def apply_dropout(
     weights: Float[Tensor, " ..."], keep: Bool[Tensor, " ..."], p: float
 ) -> Float[Tensor, " ..."]:
-    """Apply dropout to weights; which of them are kept is given.
+    """Apply dropout to weights, given which of them are kept.
 
         result = weights / (1 - p)   where keep is True
         result = 0                   where keep is False
@@ -191,11 +191,11 @@ class CausalAttention(nn.Module):
 
     W_query, W_key and W_value are linear layers. This is the self-attention of unit 4 with three
     additions: it takes a batch, no token sees a later one, and some weights are dropped in
-    training. Your own earlier answers are welcome. Names of parameters are free, and so is how you
-    initialise them. Bare parameters, or one fused layer, are welcome too.
+    training. Your own earlier answers are welcome. Names and initial values of parameters are free.
+    Bare parameters, or one fused layer, are welcome too.
 
-    Why: dropout acts on the *weights* so that a token cannot depend on one other token alone: now
-    and then, that one is missing.
+    Why: dropout acts on the *weights*. Then a token cannot depend on a single other token, because
+    that token is missing now and then.
 
     Made with:
         d_in: int, the width of a token.

@@ -1,16 +1,16 @@
 """Unit 7, cross-attention: two sequences, and sentences of unequal length.
 
-So far a sequence attended to itself. A translator attends to another one: each word that it
+So far a sequence attended to itself. A translator attends to another sequence: each word that it
 writes asks the sentence that it translates. Here you build that attention, and then the encoder
 that reads the sentence in both directions. Sentences of a batch are seldom equally long, so you
-begin with a mask for the tokens that only fill up the shorter ones.
+begin with a mask for the tokens that only fill up the shorter sentences.
 
 Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
 them. In `F.scaled_dot_product_attention`, True means the opposite.
 
-Arguments are passed by position, in the order of the signatures. The names of a module's
-parameters are free, and so is how you initialise them. Projections of the same sequence may share
-one fused layer, and layers may be bare parameters.
+Arguments are passed by position, in the order of the signatures. Names and initial values of a
+module's parameters are free. Projections of the same sequence may share one fused layer, and
+layers may be bare parameters.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ class CrossAttention(nn.Module):
         forbidden: Ready-made attention (`F.scaled_dot_product_attention`,
             `nn.MultiheadAttention`) is off limits; torch's softmax and your own functions are
             welcome.
-        hidden: What a hidden token of the context holds changes no output.
+        hidden: The content of a hidden token of the context changes no output.
         batch: Sentences of a batch never see one another.
-        heads: Heads never see one another before `out_proj`, however large the scores of one are.
+        heads: Heads never see one another before `out_proj`, however large a head's scores are.
         bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
             learned.
         device: Moved to another device, it takes inputs and the mask from there.
@@ -180,12 +180,12 @@ class EncoderSelfAttention(nn.Module):
         forbidden: Ready-made attention (`F.scaled_dot_product_attention`,
             `nn.MultiheadAttention`) is off limits; torch's softmax and your own functions are
             welcome.
-        hidden: What a padded token holds changes no output of a real token.
+        hidden: The content of a padded token changes no output of a real token.
         padded: Outputs at padded positions are not compared, but NaN must never arise there: it
             would spoil all gradients.
         length: Sentences may have any length, from one token on.
         batch: Sentences of a batch never see one another.
-        heads: Heads never see one another before `out_proj`, however large the scores of one are.
+        heads: Heads never see one another before `out_proj`, however large a head's scores are.
         bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
             learned.
         device: Moved to another device, it takes inputs and the padding from there.

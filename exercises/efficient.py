@@ -137,15 +137,15 @@ def merge_states(
 ) -> tuple[
     Float[Tensor, "... queries"], Float[Tensor, "... queries"], Float[Tensor, "... queries d"]
 ]:
-    """Merge what queries remember of two sets of keys into what they remember of both.
+    """Merge the states of queries for two sets of keys into their state for both sets.
 
         new   = max(maximum₁, maximum₂)
         total = total₁ · exp(maximum₁ - new) + total₂ · exp(maximum₂ - new)
         mix   = mix₁ · exp(maximum₁ - new) + mix₂ · exp(maximum₂ - new)
 
-    A query remembers three things of the keys it has met: `maximum`, the largest score; `total`,
-    the sum of exp(score - maximum); and `mix`, the sum of exp(score - maximum) · value. Together
-    they are a state. The mix is not divided by the total: that is done once, at the very end, when
+    The state of a query says three things about the keys it has met: `maximum`, the largest score;
+    `total`, the sum of exp(score - maximum); and `mix`, the sum of exp(score - maximum) · value.
+    The mix is not divided by the total: that is done once, at the very end, when
     mix / total is attention over all keys. It does not matter which state comes first.
 
     A query that has met no key yet has the state (-inf, 0, 0), with a mix of zeros.
@@ -273,9 +273,8 @@ def softmax_backward(
     counts by its weight. A softmax gives to one score what it takes from the others, so a larger
     weight is worth having only as far as its gradient is above this average.
 
-    Why: this is the middle step of `attention_backward`, and the one that is hard to guess. It
-    needs the weights and not the scores, so a framework keeps the result of a softmax and forgets
-    what went in.
+    Why: this is the middle step of `attention_backward`, and the hardest to guess. It needs the
+    weights and not the scores, so a framework keeps the result of a softmax and forgets its input.
 
     Takes:
         weights: (..., n), the result of a softmax: each row sums to one.
@@ -325,8 +324,8 @@ def attention_backward(
     from the weights to the scores. The scores are queries · keysᵀ / √d: what arrives at the
     queries, and what at the keys?
 
-    Why: `.backward()` does this for you. Whoever writes a fast attention writes this part as well,
-    because autograd would keep the whole matrix of weights from the forward pass.
+    Why: `.backward()` does this for you. A fast attention needs this part written by hand, because
+    autograd would keep the whole matrix of weights from the forward pass.
 
     Takes:
         queries: (batch, tokens, d).

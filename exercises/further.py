@@ -7,11 +7,11 @@ the models of today do: a cache that holds latents, and heads whose queries and 
 This holds for everything in this unit. Heads are neighbouring features: head h has the features
 h · head_dim to (h + 1) · head_dim - 1, where head_dim is d_out / num_heads. There is no dropout.
 Arguments come by position, in the order of the signature. You may use your own earlier answers. In
-modules, names of parameters are free, how you initialise them is up to you, projections may share
-one layer, and layers may be bare parameters.
+modules, names and initial values of parameters are free, projections may share one layer, and
+layers may be bare parameters.
 
-A matrix that a function takes is (d_in, d_out) and stands on the right of the tokens: x · W.
-`nn.Linear` stores the same numbers transposed, as (d_out, d_in): of a layer, pass `layer.weight.T`.
+Functions take matrices of shape (d_in, d_out), on the right of the tokens: x · W. `nn.Linear`
+stores the same numbers transposed, as (d_out, d_in): for a layer, pass `layer.weight.T`.
 
 Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
 `F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
@@ -59,7 +59,7 @@ def head_weights(
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        batch: Sentences of a batch never see one another, however large the scores of one are.
+        batch: Sentences of a batch never see one another, however large a sentence's scores are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
         dtype: float64 in, float64 out, though the root may be taken in float32.
@@ -86,7 +86,7 @@ def head_weights(
 def bilinear_form(
     W_query: Float[Tensor, "d_in d_out"], W_key: Float[Tensor, "d_in d_out"]
 ) -> Float[Tensor, "d_in d_in"]:
-    """Multiply the two matrices of a head into the one that compares tokens directly.
+    """Multiply the two matrices of a head into one matrix that compares tokens directly.
 
         form = W_query · W_keyᵀ
 
@@ -225,7 +225,7 @@ class LatentCachedAttention(nn.Module):
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
         bias: The last layer has a bias, and no other layer has one. Nothing else is learned.
-        batch: Sentences of a batch never see one another, however large the scores of one are.
+        batch: Sentences of a batch never see one another, however large a sentence's scores are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
@@ -313,7 +313,7 @@ class RotaryAttention(nn.Module):
         state: The module itself remembers nothing, so that it can continue two texts in turn.
         bias: W_query, W_key and W_value have no bias, the last layer has one. Nothing else is
             learned.
-        batch: Sentences of a batch never see one another, however large the scores of one are.
+        batch: Sentences of a batch never see one another, however large a sentence's scores are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
         dtype: After `.double()`, everything is computed in float64, angles and cache too; the root
@@ -399,8 +399,8 @@ class LlamaBlock(nn.Module):
             its RMS norm are welcome.
         length: A sentence may have any length up to 128 tokens, and the next one another.
         norms: Each norm learns a gain of its own, d_model numbers, and no shift.
-        eps: What the norms add to the mean square is 1e-6. It counts where all features of a token
-            are very small. `nn.RMSNorm` adds another number unless you pass eps.
+        eps: The norms add 1e-6 to the mean square. This matters if all features of a token are
+            very small. `nn.RMSNorm` adds another number unless you pass eps.
         bias: The last layer of the attention has a bias, as in `RotaryAttention`, and no other
             layer has one. Nothing else is learned.
         dtype: After `.double()`, everything is computed in float64, angles too; the root of the
@@ -433,7 +433,7 @@ class LlamaBlock(nn.Module):
 
 
 class EncoderDecoderBlock(nn.Module):
-    """Read one's own sentence, then another one: the block of a translator's decoder.
+    """Build the block of a translator's decoder: it reads its own sentence, then another sentence.
 
         h1  = x + attention(norm1(x))                    causal
         h2  = h1 + cross(norm2(h1), context)             looks at the whole context
@@ -474,7 +474,7 @@ class EncoderDecoderBlock(nn.Module):
             `nn.MultiheadAttention`, and the layers of `nn.Transformer` that are made of it.
         causal: A token of x never sees later tokens of x, and each sees the whole context. Scores
             may lie near -800.
-        hidden: What a hidden token of the context holds changes no output. Scores may lie near
+        hidden: The content of a hidden token of the context changes no output. Scores may lie near
             -800.
         norms: Each of the three norms learns a gain and a shift of its own.
         gelu: GELU is x · Φ(x) with the exact Φ. GPT-2 and the book use a tanh instead, which is

@@ -2,16 +2,16 @@
 
 A language model reads token ids, which are numbers of words or letters in a list, the vocabulary.
 For each position it gives a score for every id: which one comes next? Here you build the model from
-your blocks, and what stands around it: ids become vectors, scores become a loss, the loss changes
-the weights, and scores become a text. At the end, the model learns to write without reading
-everything again.
+your blocks, and the parts around it: ids become vectors, scores become a loss, the loss changes the
+weights, and scores become a text. At the end, the model learns to write without reading everything
+again.
 
 This holds for all exercises of this unit. A vocabulary has `vocab` ids, 0 to vocab - 1. The scores
 that a model gives for them are called logits: any numbers, which a softmax turns into
 probabilities. Arguments come by position, in the order of the signature. You may use your own
 earlier answers.
 
-Masks in this kit are boolean and True for what does NOT count, as `masked_fill` expects.
+Masks in this kit are boolean and True for entries that do NOT count, as `masked_fill` expects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def embed_tokens(
     token_table: Float[Tensor, "vocab d"],
     position_table: Float[Tensor, "context d"],
 ) -> Float[Tensor, "batch tokens d"]:
-    """Turn token ids into vectors that say which token it is and where it stands.
+    """Turn token ids into vectors that encode each token and its position.
 
         out[b, t] = token_table[ids[b, t]] + position_table[t]
 
@@ -147,9 +147,9 @@ class GPT(nn.Module):
     scores, so no softmax comes after them.
 
     Your own earlier answers are welcome, and so are `nn.Embedding`, `nn.LayerNorm` and `nn.GELU`,
-    in its exact form or the tanh form. Names of parameters are free, and so is how you initialise
-    them; but a model whose tables start near a standard deviation of 0.02 learns much faster than
-    one whose tables start near 1.
+    in its exact form or the tanh form. Names and initial values of parameters are free; but a model
+    whose tables start near a standard deviation of 0.02 learns much faster than one whose tables
+    start near 1.
 
     Why: this is GPT-2, smaller. The token table serves twice, to read and to write: tokens that are
     used alike get similar rows, and similar rows get similar scores. It is also the largest part of

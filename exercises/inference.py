@@ -8,9 +8,9 @@ them.
 
 This holds for all modules of this unit. Heads are neighbouring features: head h has the features
 h · head_dim to (h + 1) · head_dim - 1, where head_dim is d_out / num_heads. There is no dropout. A
-sentence may have any length up to 256 tokens. Names of parameters are free, how you initialise
-them is up to you, projections may share one layer, and layers may be bare parameters. Arguments
-come by position, in the order of the signature. You may use your own earlier answers.
+sentence may have any length up to 256 tokens. Names and initial values of parameters are free,
+projections may share one layer, and layers may be bare parameters. Arguments come by position, in
+the order of the signature. You may use your own earlier answers.
 
 Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
 `F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def repeat_kv(
     x: Float[Tensor, "batch kv_heads tokens head_dim"], groups: int
 ) -> Float[Tensor, "batch kv_heads*groups tokens head_dim"]:
-    """Repeat every head of keys (or values), so that neighbouring query heads find the same one.
+    """Repeat every head of keys (or values), so that neighbouring query heads find the same head.
 
         out[b, h, t, e] = x[b, h // groups, t, e]
 
@@ -77,7 +77,7 @@ class GroupedQueryAttention(nn.Module):
 
     The queries have `num_heads` heads, keys and values only `num_kv_heads`. All heads have
     head_dim = d_out / num_heads features. A token attends to itself and to the tokens before it.
-    At the end the heads stand side by side again, and a linear layer W_out, d_out to d_out, mixes
+    At the end the heads are side by side again, and a linear layer W_out, d_out to d_out, mixes
     them. You need not copy any keys, as long as the numbers are right.
 
     Why: a model that writes keeps the keys and values of every token that it has seen. With 8 query
@@ -102,7 +102,7 @@ class GroupedQueryAttention(nn.Module):
         length: A sentence may have any length up to 256 tokens, and the next one another.
         bias: W_query, W_key and W_value have no bias, the last layer has one. Nothing else is
             learned.
-        batch: Sentences of a batch never see one another, however large the scores of one are.
+        batch: Sentences of a batch never see one another, however large a sentence's scores are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
@@ -215,7 +215,7 @@ class CachedAttention(nn.Module):
         state: The module itself remembers nothing, so that it can continue two texts in turn.
         bias: W_query, W_key and W_value have no bias, the last layer has one. Nothing else is
             learned.
-        batch: Sentences of a batch never see one another, however large the scores of one are.
+        batch: Sentences of a batch never see one another, however large a sentence's scores are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
@@ -304,7 +304,7 @@ class LatentAttention(nn.Module):
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         length: A sentence may have any length up to 256 tokens, and the next one another.
         bias: The last layer has a bias, and no other layer has one. Nothing else is learned.
-        batch: Sentences of a batch never see one another, however large the scores of one are.
+        batch: Sentences of a batch never see one another, however large a sentence's scores are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.

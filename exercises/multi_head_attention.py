@@ -7,9 +7,9 @@ heads, which is easy to read, and as one wide projection cut into heads, which r
 Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
 them. In `F.scaled_dot_product_attention`, True means the opposite.
 
-Arguments are passed by position, in the order of the signatures. The names of a module's
-parameters are free, and so is how you initialise them. Queries, keys and values may share one
-fused layer, and layers may be bare parameters.
+Arguments are passed by position, in the order of the signatures. Names and initial values of a
+module's parameters are free. Queries, keys and values may share one fused layer, and layers may be
+bare parameters.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class MultiHeadAttention(nn.Module):
         shorter: Sentences may be shorter than `context_length`, and of another length in each
             call.
         batch: Sentences of a batch never see one another.
-        heads: Heads never see one another before `out_proj`, however large the scores of one are.
+        heads: Heads never see one another before `out_proj`, however large a head's scores are.
         bias: Queries, keys and values have a bias only if `qkv_bias` is True; `out_proj` always
             has one. Nothing else is learned.
         dropout: In training, each weight of each head is dropped by itself, and kept weights are

@@ -10,9 +10,9 @@ In this unit, and in all that follow:
   `F.scaled_dot_product_attention`, True means the opposite.
 - "Ready-made attention functions" are `F.scaled_dot_product_attention`, `nn.MultiheadAttention`
   and their relatives. Torch's softmax is no such function. You may call your own earlier answers.
-- The tests pass constructor arguments by position, in the order given here. The names of your
-  layers and parameters are up to you, and so is how you initialise them: the tests find queries,
-  keys and values in your module and set the weights themselves.
+- The tests pass constructor arguments by position, in the order given here. Names and initial
+  values of your layers and parameters are free. The tests find queries, keys and values in your
+  module and set the weights themselves.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ one of today's models such as Llama.
 
 This holds for all exercises of this unit but the last, where attention comes in: every token is
 computed alone, and nothing is shared among the tokens of a sentence or the sentences of a batch.
-In all of them names of parameters are free, how you initialise them is up to you, projections may
-share one layer, and layers may be bare parameters. Arguments come by position, in the order of the
+In all of them names and initial values of parameters are free, projections may share one layer,
+and layers may be bare parameters. Arguments come by position, in the order of the
 signature. You may use your own earlier answers.
 """
 
@@ -55,7 +55,7 @@ def layer_norm(
 
     Rules:
         leading: There may be any number of leading dimensions, none included.
-        eps: `eps` is added to the variance, under the root. The caller may pass another one.
+        eps: `eps` is added to the variance, under the root. The caller may pass another value.
         constant: A row of d equal numbers gives `shift`, and never NaN.
         large: Rows around 1000 whose numbers differ by about 1 come out right to 0.01. The mean of
             x² minus the square of the mean is wrong there: float32 has too few digits.
@@ -106,7 +106,7 @@ def rms_norm(
 
     Rules:
         leading: There may be any number of leading dimensions, none included.
-        eps: `eps` is added to the mean square, under the root. The caller may pass another one.
+        eps: `eps` is added to the mean square, under the root. The caller may pass another value.
         zeros: A row of zeros gives zeros, and never NaN.
         forbidden: Torch's norms (layer_norm, rms_norm, group_norm, batch_norm, instance_norm,
             normalize and their classes) are off limits, and so are ready-made attention functions.
@@ -131,7 +131,7 @@ def rms_norm(
 
 
 def gelu(x: Float[Tensor, " ..."]) -> Float[Tensor, " ..."]:
-    """Compute the GELU of every number: the number times the chance that a normal one is smaller.
+    """Compute the GELU of every number: the number times the chance that a normal value is smaller.
 
         gelu(x) = x · Φ(x)
         Φ(x)    = (1 + erf(x / √2)) / 2
@@ -265,7 +265,7 @@ class SwiGLU(nn.Module):
         gradients: Gradients flow to the input and to every parameter.
 
     Example: matrices with ones on the diagonal, so gate and up are the features themselves, and
-    what comes out is z · silu(z). For the first token silu gives 0.7311 and -0.2689.
+    the result is z · silu(z). For the first token silu gives 0.7311 and -0.2689.
 
     >>> layer = SwiGLU(2, 3)
     >>> for weight in layer.parameters():
@@ -289,7 +289,7 @@ class SwiGLU(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Add what attention finds, then what a feed-forward network makes of it: a pre-norm block.
+    """Build a pre-norm block: add the result of attention, then that of a feed-forward network.
 
         h   = x + attention(norm1(x))
         out = h + feed_forward(norm2(h))
@@ -329,8 +329,8 @@ class TransformerBlock(nn.Module):
         shorter: Sentences may be shorter than `context_length`, and of another length in each
             call.
         norms: Each norm learns a gain and a shift of its own, d_model numbers each.
-        eps: What the norms add to the variance is 1e-5. It counts where all features of a token
-            are nearly the same.
+        eps: The norms add 1e-5 to the variance. This matters if all features of a token are nearly
+            the same.
         gelu: The GELU is the exact one, and no approximation. GPT-2 and many books use a tanh:
             one test sees the difference.
         bias: Queries, keys and values have no bias; the output layer, up and down have one.

@@ -1,15 +1,15 @@
 """attention-grader: exercises and an autograder for self-attention in PyTorch.
 
-The engine knows no exercise by name. A course folder (``course.toml``, stubs, checks,
-references, hidden graders) is handed to it at run time; see ``grader/README.md`` for the rooms.
+The engine knows no exercise by name. It reads a course folder (``course.toml``, stubs, checks,
+references, hidden graders) at run time; see ``grader/README.md`` for the rooms.
 
-In a notebook, ``grader.check("softmax_naive")`` checks what stands in its cells,
+In a notebook, ``grader.check("softmax_naive")`` checks the answer in its cells,
 ``grader.hint("softmax_naive")`` gives the next hint, and ``grader.heatmap(weights)`` shows a
-matrix; ``grader.experiment("saturation")`` shows why something is so; ``grader.list()``,
-``grader.pack()`` and ``grader.play("addition")`` do what these commands do.
+matrix. ``grader.experiment("saturation")`` runs an experiment. ``grader.list()``,
+``grader.pack()`` and ``grader.play("addition")`` do the same as the commands.
 """
 
-# No import stands here, not of Python's own modules either: see `grader.__main__`.
+# This module imports nothing at the top, not even Python's own modules: see `grader.__main__`.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ __all__ = ["check", "experiment", "heatmap", "hint", "list", "pack", "play"]
 
 
 def __getattr__(name: str) -> "Any":
-    """What loads torch is loaded when it is first asked for."""
+    """Import a function at its first use, because that loads torch."""
     if name == "play":
         from grader.playing.notebook import play
 
@@ -39,8 +39,8 @@ def __getattr__(name: str) -> "Any":
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _explain_errors() -> None:
-    """In a notebook, a name that is missing is explained from now on."""
+def _serve_a_notebook() -> None:
+    """In a notebook, explain missing names from now on, and start what answers run in."""
     try:
         shell = get_ipython()  # type: ignore[name-defined]
     except NameError:
@@ -48,11 +48,18 @@ def _explain_errors() -> None:
     from grader.student.cells import explain_errors
 
     explain_errors(shell)
+    if getattr(shell, "kernel", None) is not None:
+        from contextlib import suppress
+
+        from grader.unsandboxed.worker import of_this_kernel
+
+        with suppress(OSError):  # the first check tries again, and says why not
+            of_this_kernel()
 
 
-_explain_errors()
+_serve_a_notebook()
 
 
 def __dir__() -> "Sequence[str]":
-    """What completion offers: also what is not loaded yet."""
+    """The names for completion, including those not loaded yet."""
     return sorted({*globals(), *__all__})

@@ -1,22 +1,22 @@
-"""The program ``grader``, by its script or as a module of Python.
+"""The entry point of ``grader``, as a script or as ``python -m grader``.
 
-It loads the rest, runs the command, and ends quietly where Ctrl-C comes meanwhile.
+It imports the rest, runs the command, and exits quietly on Ctrl-C.
 
-As a module, Python looks for others in the working directory first, which may be a hand-in. So that
-place goes before anything else is imported, and the package itself imports nothing. What this
-cannot reach comes earlier: a folder ``grader`` there, and the few modules that Python loads to get
-here.
+With ``python -m``, Python searches the working directory first for modules, and that may be a
+submission. Therefore this module removes it from the path before it imports anything, and the
+package itself imports nothing. It cannot protect against a folder ``grader`` in the working
+directory, or against the few modules that Python loads before this one.
 """
 
 import sys
 
 
 def main() -> None:
-    """Run the program; exits with its code.
+    """Run the program, and exit with its code.
 
-    Ctrl-C during an import ends it at once: a compiled module that is broken off may raise any
-    exception or crash, and torch goes on without it. Else the signal is noted, whatever becomes of
-    it.
+    Ctrl-C during an import exits at once, because an interrupted compiled module may crash or raise
+    any exception, and torch may ignore its failure. At other times the signal is remembered, so
+    that the exit code is 130 even if another exception replaces the interrupt.
     """
     import os
     import signal

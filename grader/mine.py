@@ -1,11 +1,11 @@
-"""A student's own answers, in a notebook or a script: ``from grader.mine import apply_rope``.
+"""A student's own answers for notebooks and scripts: ``from grader.mine import apply_rope``.
 
-Each import reads what is saved at that moment, picks the definition that a check would pick, runs
-what it needs in this process, and prints where it comes from.
+Each import reads the saved files, picks the definition that a check would pick, and runs it in this
+process with all that it needs. It prints the definition's place.
 
-`yours` and `figures` are for experiments, which need nothing solved: they do with something else
-until an answer is. A course's scripts call answers as grades do: by position, whatever the order of
-a student's own arguments is, as long as their names tell which is which.
+`yours` and `figures` are for experiments, which run before an answer is solved and use a stand-in
+until then. A course's scripts pass arguments by position, as a grading does. If a student's
+arguments have another order, they are sorted by their names.
 """
 
 from __future__ import annotations
@@ -30,21 +30,28 @@ from grader.intake import Submission
 from grader.intake.own import read_answers
 from grader.proxies.calls import argument_order
 from grader.records.faults import CallError
-from grader.student.notebook import found_course, running_shell
+from grader.student.answers import UNKNOWN, digests_of
+from grader.student.cells import cells_of, running_shell
+from grader.student.notebook import found_course
 from grader.student.notebook_display import NotChecked
 from grader.student.progress import read_progress
 from grader.student.scripts import SCRIPT
+from grader.student.standing import Standing
 from grader.unsandboxed.in_process import InProcess, Loaded
-from grader.unsandboxed.notebook import found_in
-from grader.wire.definitions import skeletons
+from grader.wire.definitions import find_definitions, skeletons
+from grader.wire.source import read_file
 
-UNWRITTEN = "{} is not written yet, in no file and no notebook that is saved: write it first"
-ALL_UNWRITTEN = "not written yet, in no file and no notebook that is saved: {}; write these first"
+UNWRITTEN = "{} is not written yet in any saved file or notebook: write it first"
+ALL_UNWRITTEN = "not written yet in any saved file or notebook: {}; write these first"
 STAND_IN = "{}: {} ({})"
 UNSOLVED = "yours comes here once it is solved"
+CHANGED = "yours comes here once it is checked again: it has changed"
 
-HALF_A_DIGIT = 5e-5 + 2e-6  # of four decimals, and a hair for float32
-OTHER_FIGURES = "other figures (who draws in another order, or on another machine, may be right)"
+HALF_A_DIGIT = 5e-5 + 2e-6  # of four decimals, plus rounding in float32
+OTHER_FIGURES = (
+    "other figures (they may be right: numbers drawn in another order, or on another machine, "
+    "differ)"
+)
 
 Answer = TypeVar("Answer")
 
@@ -52,19 +59,25 @@ Answer = TypeVar("Answer")
 def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
     """The student's answer to an exercise once it is solved, and `instead` until then.
 
-    A line is printed that says which of them it is, or whose the other one is. In a notebook, what
-    its cells have defined comes first, as in a check. Where what is saved cannot be run any more,
-    that is said, and `instead` is used.
+    Prints whether the student's answer or a stand-in is used; `whose` names the stand-in's author.
+    In a notebook, a definition in its cells comes first, as in a check. If the saved answer does
+    not run any more, the stand-in is used and the reason is printed.
     """
     course = load_course(found_course(None))
-    progress = read_progress(course.folder)
-    if name not in progress.solved - progress.failing:
-        print(STAND_IN.format(name, whose, UNSOLVED))
-        return instead
     shell = running_shell()
-    if shell is not None and name in shell.user_ns:
+    defined_here = shell is not None and name in shell.user_ns
+    digests = {**digests_of(course, cells_of(shell).ran)}
+    if defined_here:
+        digests.setdefault(name, UNKNOWN)
+    state = Standing(course, read_progress(course.folder), digests).state(name)
+    if state != "solved":
+        print(STAND_IN.format(name, whose, CHANGED if state == "changed" else UNSOLVED))
+        return instead
+    if defined_here:
         print(f"{name}: yours, from this notebook")
-        own: Answer = _as_graded(course, found_in(shell.user_ns, name), shell.user_ns[name])
+        wanted = wire.Wanted(name, course.unit_of[name], "")
+        here, _ = find_definitions(wanted, [*map(read_file, cells_of(shell).sources(course))])
+        own: Answer = _as_graded(course, here, shell.user_ns[name])
         return own
     try:
         found: Answer = _as_graded(course, *_definition(course, name))
@@ -75,9 +88,9 @@ def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
 
 
 def figures(what: str, published: Sequence[Any], made: Tensor | None, whose: str = "yours") -> None:
-    """Print figures as they were published, and whether `made` has them, to the last decimal.
+    """Print published figures, and whether `made` agrees with them to all four decimals.
 
-    `made` is None where there is nothing yet to compare. Figures have four decimals.
+    `made` is None if there is no answer to compare yet.
     """
     printed = torch.tensor(published, dtype=torch.float64)
     print(f"\n{what}")
@@ -93,10 +106,10 @@ def figures(what: str, published: Sequence[Any], made: Tensor | None, whose: str
 
 
 def __getattr__(name: str) -> Any:
-    """The answer to the exercise of this name; raises `CallError` where there is none."""
+    """The answer to the exercise of this name; raises `NotChecked` if there is none."""
     if name.startswith("_"):
         raise AttributeError(name)
-    # A student's own code calls an answer in the order in which they wrote its arguments.
+    # Only for the course's scripts: a student's own code uses the student's order of arguments.
     by_script = sys._getframe(1).f_globals.get("__name__") == SCRIPT
     try:
         course = load_course(found_course(None))
@@ -107,7 +120,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _definition(course: Course, name: str) -> tuple[wire.Found, Any]:
-    """What stands under an exercise's name, and the object itself."""
+    """The definition of an exercise's answer, as it was found and as an object."""
     course.one(name, "import its exercises by name")
     answers = _answers(course, read_answers(course.folder, course))
     found = next(one for one in answers.listing.found if one.name == name)
@@ -128,9 +141,9 @@ def _definition(course: Course, name: str) -> tuple[wire.Found, Any]:
 
 
 def places_of(course: Course, names: Sequence[str]) -> dict[str, str]:
-    """Where each of these answers is, and after them each other answer that they are built on.
+    """The places of these answers, followed by those of other answers that they use.
 
-    Raises `CallError` that names all that are not written.
+    Raises a `CallError` that names all unwritten answers.
     """
     for name in names:
         course.one(name, "name its exercises")
@@ -147,7 +160,7 @@ def places_of(course: Course, names: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What is saved, loaded in this process."""
+    """A student's saved answers, loaded in this process."""
 
     submission: Submission
     guest: Loaded
@@ -158,7 +171,7 @@ _last: _Answers | None = None
 
 
 def _answers(course: Course, submission: Submission) -> _Answers:
-    """The same as before until a file changes, so that answers share the classes they use."""
+    """The loaded answers, cached until a file changes, so that answers share their classes."""
     global _last
     if _last is not None and _last.submission == submission:
         return _last
@@ -175,20 +188,20 @@ def _answers(course: Course, submission: Submission) -> _Answers:
 
 
 def forget() -> None:
-    """Let go of what was loaded last."""
+    """Drop the loaded answers."""
     global _last
     if _last is not None:
         InProcess(_last.guest).close()
         _last = None
 
 
-# --- called as grades call it --------------------------------------------------------------------
+# --- arguments in the contract's order -----------------------------------------------------------
 
 Sort = Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _as_graded(course: Course, found: wire.Found, made: Any) -> Any:
-    """An answer that takes its arguments in the contract's order; itself, if that is its own."""
+    """The answer with its arguments in the contract's order."""
     contract = _contracts(course).get(found.name)
     if contract is None:
         return made
@@ -201,7 +214,7 @@ def _as_graded(course: Course, found: wire.Found, made: Any) -> Any:
 
 
 def _contracts(course: Course) -> Mapping[str, Contract]:
-    """The contracts that checks know; none of a course that cannot be checked."""
+    """The course's contracts; empty if the course cannot be checked."""
     with suppress(CallError):
         return (open_oracle(course) if course.has_solutions else Recorded(course)).contracts
     return {}
@@ -212,7 +225,7 @@ def _sort(
     listed: Sequence[wire.Argument] | None,
     aliases: Mapping[str, Sequence[str]],
 ) -> Sort | None:
-    """From arguments in the contract's order to those of a call; None where both are the same."""
+    """A function from arguments in the contract's order to a call; None if both are the same."""
     counts = range(len(signature.parameters) + 1)
     orders = [argument_order(signature, listed, count, aliases) for count in counts]
     if not any(names for _, names in orders):
@@ -228,7 +241,7 @@ def _sort(
 
 
 def _sorted(called: Callable[..., Any], sort: Sort, own: int = 0) -> Callable[..., Any]:
-    """The same to call, but for the order; of a method, one argument is its `own`: self."""
+    """Wrap a callable so that it sorts its arguments, except the first `own` (self)."""
 
     @wraps(called)
     def call(*given: Any, **named: Any) -> Any:
@@ -239,7 +252,7 @@ def _sorted(called: Callable[..., Any], sort: Sort, own: int = 0) -> Callable[..
 
 
 def _sorted_class(made: type[nn.Module], init: Sort | None, forward: Sort | None) -> type:
-    """A class of the same name. Its own methods call `forward` as the student wrote it."""
+    """A subclass that sorts arguments; it leaves `forward` as the student's own methods call it."""
     changed: dict[str, Any] = {"__module__": made.__module__, "__qualname__": made.__qualname__}
     if init is not None:
         changed["__init__"] = _sorted(made.__init__, init, own=1)

@@ -1,7 +1,7 @@
 """The kit's fixtures for plain pytest: ``pytest solutions/graders --submission PATH``.
 
-Pytest loads this in every project of the environment. Where no course is near, nothing is added to
-it. Light on import: torch is loaded only when a fixture is used.
+Pytest loads this plugin in every project of the environment, so it does nothing unless a course is
+near. Importing it is cheap: only a fixture loads torch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     if not _near_a_course(pluginmanager.get_plugin("pytestconfig")):
         return
     group = parser.getgroup("grader", "attention-grader")
-    group.addoption("--submission", default=None, help="the submission that `student` stands for")
+    group.addoption("--submission", default=None, help="the submission to test")
     group.addoption(
         "--grader-seed", default=None, help="seed of the inputs (default: the course's)"
     )
@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--isolation",
         choices=("strong", "weak"),
         default="strong",
-        help="with weak, run a submission even where it could reach secrets",
+        help="with weak, run a submission even if it could read secrets",
     )
 
 
@@ -54,11 +54,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _near_a_course(config: Any) -> bool:
-    """Whether pytest was started in a course, given a path into one, or told of one."""
+    """Whether pytest was started in a course, with a path into a course, or with `NAMED` set."""
     if os.environ.get(NAMED):
         return True
     called = config.invocation_params
-    # Of all that was typed, and of `testpaths` once they are read: what is no path names no course.
+    # All arguments, and `testpaths` once they are read; those that are not paths find no course.
     given = [*called.args, *getattr(config, "args", ())]
     for place in ("", *(str(argument).partition("::")[0] for argument in given)):
         with suppress(OSError, ValueError):  # it cannot be a path
@@ -78,12 +78,11 @@ class _Fixtures:
         tests = (item for item in request.session.items if item.get_closest_marker("grader"))
         path = Path(next(tests).path)
         config = request.config
-        # A course that only `testpaths` names is found too late for options.
-        foreign = config.getoption("--submission", None) is not None  # or else the course's answers
+        # The option does not exist if only `testpaths` names the course.
+        foreign = config.getoption("--submission", None) is not None
         with ExitStack() as stack:
             with _in_one_line():
-                # Of a test file that pytest was given, code has run by now: it has chosen its
-                # course.
+                # The test file's own course: its code has run already, so it is trusted.
                 course = load_course(nearest_course(path.parent) or find_course(None))
                 order = Order(
                     course,
@@ -124,14 +123,14 @@ class _Fixtures:
 
     @pytest.fixture
     def student(self, request: pytest.FixtureRequest, make: Make) -> Student:
-        """The submission, behind the wall."""
+        """The submission's answers, as remote objects."""
         seat: Seat = request.getfixturevalue("_grader_student")
         return seat.begin(make, _declared(request)["memory_mb"])
 
 
 @contextmanager
 def _in_one_line() -> Iterator[None]:
-    """What is refused ends the test with its reason alone."""
+    """Fail the test with only the message of a `CallError`."""
     try:
         yield
     except CallError as error:
@@ -139,11 +138,11 @@ def _in_one_line() -> Iterator[None]:
 
 
 def _declared(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What a test's rung says of it."""
+    """The arguments of a test's rung."""
     marker = request.node.get_closest_marker("grader")
     if marker is None:
         request.raiseerror(
-            "make, reference and student are for the tests of a course, and this test has no rung: "
+            "make, reference and student are for the tests of a course, but this test has no rung: "
             '@rung.value("exercise", points=1)'
         )
     return dict(marker.kwargs)

@@ -1,4 +1,4 @@
-"""What several test files share: one warm process, and the tiny course."""
+"""Fixtures that several test files share: one warm process, and the tiny course."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from tests.support.places import ROOT, TINY
 
 collect_ignore = ["tiny_course"]  # a course's tests need a submission; see test_collection.py
 
-# What tests keep for one another, in all their processes, and leave out of the user's own cache.
+# The cache that all test processes share, in place of the user's own.
 CACHE = ROOT / "build" / "cache"
 os.environ["XDG_CACHE_HOME"] = str(CACHE)
 
 # Each collection of graders ends with pytest looking for garbage, in torch's objects too: 0.2 s.
 gc.freeze()
 
-# What takes longest, longest first: begun last, it would keep one process busy and the others idle.
+# The longest files come first: begun last, one would run alone while the other processes are idle.
 LONGEST = ("release/test_notebooks.py", "test_attacks.py", "test_submissions.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin with nothing known of mistakes: what an earlier run found out proves nothing."""
+    """Empty the cache: results of an earlier run prove nothing."""
     if not hasattr(config, "workerinput"):
         shutil.rmtree(CACHE / "attention-grader", ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first; what needs a GPU is skipped where there is none."""
+    """Sort the longest files first, and skip tests for a GPU where there is none."""
     turns = {ROOT / "tests" / name: turn for turn, name in enumerate(LONGEST)}
     items.sort(key=lambda item: turns.get(item.path, len(turns)))
     marked = [item for item in items if item.get_closest_marker("gpu")]
@@ -65,7 +65,7 @@ def warm() -> Iterator[Warm]:
 
 @contextmanager
 def sharing(warm: Warm) -> Iterator[None]:
-    """Meanwhile, desks that are opened share this warm process."""
+    """Desks that are opened inside share this warm process."""
 
     @contextmanager
     def shared() -> Iterator[Warm]:
@@ -99,7 +99,7 @@ def assigned(folder: Path, *exercises: str, points: float = 100) -> Course:
 
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test runs in a folder without a course, and none lies beside the engine."""
+    """Run the test in a folder without a course, and hide the kit's own course."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
         "grader.course.course.__file__", str(tmp_path / "installed" / "course" / "course.py")
@@ -144,7 +144,7 @@ def sit(desk: Desk) -> Iterator[Callable[[Files], Seat]]:
 
 
 class Ran(NamedTuple):
-    """How a command ended, and what it printed."""
+    """A command's exit code and output."""
 
     code: int
     out: str

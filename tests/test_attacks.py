@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-import msgspec
 import pytest
-from rich.console import Console
 
-from grader.cli import tables
 from grader.course.course import Course
-from grader.feedback import terminal
-from grader.feedback.verdict import verdict_of
 from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk
-from grader.grading.ladder import MAX_MESSAGE, grade_submission
+from grader.grading.ladder import grade_submission
 from grader.intake import find_submissions
-from grader.records.grade import ExerciseResult, Grade
-from grader.records.rows import Row
 from grader.sandbox.jails import WITHOUT, Warm
 from tests.support.attacks_table import (
     ATTACKS,
@@ -29,21 +20,26 @@ from tests.support.attacks_table import (
     Attack,
     BadHeader,
     all_attacks,
+    assert_deserved,
     attacked_course,
     attacked_order,
     read_attack,
+    read_attacks,
 )
-from tests.support.evidence import assert_only_what_passed_is_paid
+from tests.support.evidence import assert_harmless
 from tests.support.places import SAMPLES
 
 ALL = all_attacks()
-# Attacks wait for their limits: low ones keep the suite short.
+# Units that attacks write answers to.
+UNITS = frozenset({
+    "averaging", "softmax", "simple_attention", "self_attention", "causal_attention",
+    "multi_head_attention", "cross_attention", "positions", "inference", "efficient",
+})  # fmt: skip
 # What only the kernel keeps: not to be expected where it offers too little.
 KERNEL = frozenset({"answers", "results", "exhaustion", "network", "neighbours"})
 # What the kernel and the wire keep by themselves. Python's own layer is off there: an attack has
 # ctypes, frames and threads.
 BENEATH = KERNEL | {"replies"}
-LONGEST = 500_000  # characters of a grade as JSON: that of right answers has 100,000
 
 
 @pytest.fixture(scope="module")
@@ -66,77 +62,40 @@ def beneath(desk: Desk) -> Iterator[Desk]:
             yield dataclasses.replace(desk, backend=warm, isolation=warm.layers)
 
 
-@pytest.fixture(scope="module")
-def honest(desk: Desk) -> Grade:
-    """The grade of right answers to everything, under the same limits."""
-    return graded(desk, SAMPLES / "ada")
+def test_right_answers_earn_all_points_under_these_limits(desk: Desk, course: Course) -> None:
+    """In the units of the attacks: no attack earns nothing because the limits are low."""
+    (ada,) = find_submissions([SAMPLES / "ada"], course, single=True)
+    kept = [source for source in ada.sources if Path(source.name).stem in UNITS]
+    grade = grade_submission(desk, dataclasses.replace(ada, sources=tuple(kept)))
+    units = [unit for unit in course.units if unit.name in UNITS]
+    assert grade.total == sum(exercise.points for unit in units for exercise in unit.exercise)
+    for attack in ALL:
+        assert {course.unit_of[name] for name in attack.deserves} <= UNITS
 
 
-def graded(desk: Desk, path: Path) -> Grade:
-    (submission,) = find_submissions([path], desk.course, single=True)
-    return grade_submission(desk, submission)
+# `test_leaks.py` asserts the same of the attacks of its class.
+HERE = [attack for attack in ALL if attack.klass != "leaks"]
 
 
-def earned(grade: Grade) -> dict[str, float]:
-    return {exercise.name: exercise.points for exercise in grade.exercises if exercise.points}
-
-
-def test_right_answers_earn_all_points_under_these_limits(honest: Grade) -> None:
-    assert honest.total == honest.max
-
-
-@pytest.mark.parametrize("attack", ALL, ids=lambda attack: attack.id)
+@pytest.mark.parametrize("attack", HERE, ids=lambda attack: attack.id)
 def test_an_attack_earns_what_it_deserves(
     attack: Attack, desk: Desk, beneath: Desk, course: Course
 ) -> None:
-    result = graded(beneath if attack.klass in BENEATH else desk, attack.path)
+    chosen = beneath if attack.klass in BENEATH else desk
+    if attack.klass == "operations":  # its values are honest: a mistake's name would tell no more
+        chosen = dataclasses.replace(desk, known=None)
+    result = grade_submission(chosen, attack.submission(course))
     if "weak" in result.isolation and attack.klass in KERNEL:
         pytest.skip("this machine cannot lock a jail down; `grader doctor` says why")
-    assert result.status == "graded", result.message
-    assert earned(result) == attack.deserves
-    assert result.total == round(sum(attack.deserves.values()), 3)
-    assert_only_what_passed_is_paid(result)
-    assert_harmless(result, course)
-
-
-def assert_harmless(grade: Grade, course: Course) -> None:
-    """What the grade says can be stored and shown: it is short, and only text."""
-    messages = [test.message or "" for e in grade.exercises for test in e.tests]
-    assert max(map(len, messages)) <= MAX_MESSAGE
-    stored = grade.to_json()
-    assert len(stored) < LONGEST
-    assert Grade.from_json(stored) == grade
-    rows = [Row(grade.student, grade)]
-    console = plain_console()
-    console.print(tables.gradebook_table(course, rows, console.width), *terminal.notes(rows))
-    assert not odd_characters(console)
-    for exercise in grade.exercises:
-        assert not odd_when_shown(msgspec.json.encode(exercise))
-
-
-@cache  # most exercises are missing in most attacks, and the same result is shown in the same way
-def odd_when_shown(result: bytes) -> frozenset[str]:
-    console = plain_console()
-    exercise = msgspec.json.decode(result, type=ExerciseResult)
-    terminal.show_verdict(console, verdict_of(exercise), detail=True)
-    return odd_characters(console)
-
-
-def plain_console() -> Console:
-    return Console(file=io.StringIO(), width=100, force_terminal=False, color_system=None)
-
-
-def odd_characters(console: Console) -> frozenset[str]:
-    """What a console has shown, besides text and ends of lines."""
-    assert isinstance(console.file, io.StringIO)
-    return frozenset(c for c in console.file.getvalue() if not c.isprintable() and c != "\n")
+    assert_deserved(result, attack, course)
 
 
 def test_every_class_of_attack_is_tried() -> None:
     folders = {path.name for path in ATTACKS.iterdir() if path.is_dir()} - {"__pycache__"}
     assert folders == set(CLASSES)
     assert {attack.klass for attack in ALL} == set(CLASSES)
-    assert len(ALL) >= 60
+    names = [attack.id for attack in ALL]
+    assert len(names) == len(set(names)) >= 60
 
 
 def test_an_attack_deserves_points_of_the_course_only(course: Course) -> None:
@@ -158,7 +117,8 @@ def test_a_hostile_name_of_a_student_or_file_is_only_text(
     folder = tmp_path / "in" / name.replace("/", "|")
     folder.mkdir(parents=True)
     (folder / f"{name.replace('/', '|')}.py").write_text("def causal_mask(n):\n    return 1 / 0\n")
-    result = graded(desk, folder)
+    (submission,) = find_submissions([folder], course, single=True)
+    result = grade_submission(desk, submission)
     assert (result.status, result.total) == ("graded", 0)
     assert_harmless(result, course)
     with open_gradebook(tmp_path / "out", course.name) as book:
@@ -185,6 +145,17 @@ def test_an_attack_without_a_proper_header_is_refused(text: str, tmp_path: Path)
     (tmp_path / "attack.py").write_text(text)
     with pytest.raises(BadHeader):
         read_attack(tmp_path / "attack.py")
+
+
+def test_a_file_of_several_attacks_gives_each_the_lines_above_the_first(tmp_path: Path) -> None:
+    text = (
+        "import torch\n# --- one, nothing\n# Is short.\na = 1\n# --- two, a 2\n# Is long.\nb = 2\n"
+    )
+    (tmp_path / "several.py").write_text(text)
+    one, two = read_attacks(tmp_path / "several.py")
+    assert (one.name, one.tries, one.deserves) == ("one", "Is short.", {})
+    assert (two.name, two.tries, two.deserves) == ("two", "Is long.", {"a": 2.0})
+    assert two.text == "import torch\n# --- two, a 2\n# Is long.\nb = 2\n"
 
 
 def test_headers_say_what_was_deserved_and_where_it_worked(tmp_path: Path) -> None:

@@ -55,4 +55,4 @@ def test_a_test_without_its_assertions_fails_the_audit(tmp_path: Path) -> None:
         graders.write_text(hollow(graders.read_text("utf-8"), id.partition("/")[2]), "utf-8")
     findings = {finding.name: finding for finding in audit_course(course, exercises, jobs=1)}
     told = {id: (findings[id].text, findings[id].well) for id in HOLLOWED}
-    assert told == dict.fromkeys(HOLLOWED, ("tells of no wrong answer", False))
+    assert told == dict.fromkeys(HOLLOWED, ("catches no wrong answer", False))

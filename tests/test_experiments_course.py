@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -58,12 +62,6 @@ def ada(tmp_path_factory: pytest.TempPathFactory) -> Course:
     return load_course(folder)
 
 
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    yield
-    mine.forget()
-
-
 def asked_of(name: str) -> list[str]:
     """The exercises whose answers an experiment would like to use."""
     tree = ast.parse(COURSE.experiment_file(name).read_text("utf-8"))
@@ -77,70 +75,95 @@ def asked_of(name: str) -> list[str]:
     ]
 
 
-def said(course: Course, name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    run_experiment(course, name)
-    lines = capsys.readouterr().out.splitlines()
+def printed(script: Callable[[Course, str], None], course: Course, name: str) -> list[str]:
+    """The lines that a script prints."""
+    out = io.StringIO()
+    try:
+        with redirect_stdout(out):
+            script(course, name)
+    finally:
+        mine.forget()
+    return out.getvalue().splitlines()
+
+
+def said(course: Course, name: str) -> list[str]:
+    """The lines of an experiment."""
+    lines = printed(run_experiment, course, name)
     assert 10 <= len(lines) <= LONGEST
     assert max(map(len, lines)) <= WIDEST, max(lines, key=len)
     return lines
 
 
+Once = Callable[[Course, str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def once() -> Once:
+    """As `said`, but each experiment runs once on each course."""
+    known: dict[tuple[Path, str], list[str]] = {}
+
+    def lines(course: Course, name: str) -> list[str]:
+        key = course.folder, name
+        if key not in known:
+            known[key] = said(course, name)
+        return known[key]
+
+    return lines
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_with_nothing_solved_it_runs_and_says_what_stands_in(
-    name: str, unsolved: Course, capsys: pytest.CaptureFixture[str]
+    name: str, unsolved: Course, once: Once
 ) -> None:
-    lines = said(unsolved, name, capsys)
+    lines = once(unsolved, name)
     assert [line.split(":")[0] for line in lines if STAND_IN in line] == asked_of(name)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_with_everything_solved_it_runs_from_the_students_own_answers(
-    name: str, solved: Course, capsys: pytest.CaptureFixture[str]
+    name: str, solved: Course, once: Once
 ) -> None:
-    lines = said(solved, name, capsys)
+    lines = once(solved, name)
     assert not [line for line in lines if STAND_IN in line]
     own = [line.split(":")[0] for line in lines if ": yours, from " in line]
     assert own == asked_of(name)
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_references_give_the_published_figures(
-    name: str, solved: Course, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = said(solved, name, capsys)
+def test_the_references_give_the_published_figures(name: str, solved: Course, once: Once) -> None:
+    lines = once(solved, name)
     assert any("yours: the same figures" in line for line in lines)
     assert not [line for line in lines if "other figures" in line or "another shape" in line]
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_arguments_in_another_order_are_called_as_grades_call_them(
-    name: str, ada: Course, capsys: pytest.CaptureFixture[str]
+    name: str, ada: Course, once: Once
 ) -> None:
-    lines = said(ada, name, capsys)
+    lines = once(ada, name)
     assert any("yours: the same figures" in line for line in lines)
     assert not [line for line in lines if "another shape" in line]
 
 
 def test_a_look_makes_a_module_whose_arguments_are_in_another_order(
-    ada: Course, capsys: pytest.CaptureFixture[str]
+    ada: Course,
 ) -> None:
-    run_look(ada, "causal_attention")
-    assert "CausalAttention: yours, from " in capsys.readouterr().out
+    lines = printed(run_look, ada, "causal_attention")
+    assert any("CausalAttention: yours, from " in line for line in lines)
 
 
-def shown(course: Course, name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def shown(course: Course, name: str, once: Once) -> list[str]:
     """What an experiment shows, without the lines that say whose answers these are."""
-    lines = said(course, name, capsys)
+    lines = once(course, name)
     return [line for line in lines if STAND_IN not in line and ": yours, from " not in line]
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - VARYING - set(FIGURES)))
 def test_what_stands_in_gives_the_same_numbers_as_right_answers(
-    name: str, unsolved: Course, solved: Course, capsys: pytest.CaptureFixture[str]
+    name: str, unsolved: Course, solved: Course, once: Once
 ) -> None:
-    before = shown(unsolved, name, capsys)
-    mine.forget()
-    assert shown(solved, name, capsys) == before
+    before = shown(unsolved, name, once)
+    assert shown(solved, name, once) == before
 
 
 # What the text of each experiment rests on, with nothing solved.
@@ -161,33 +184,32 @@ TELLING = {
 
 @pytest.mark.parametrize("name", TELLING)
 def test_the_numbers_that_its_text_rests_on_are_shown(
-    name: str, unsolved: Course, capsys: pytest.CaptureFixture[str]
+    name: str, unsolved: Course, once: Once
 ) -> None:
-    text = " ".join(" ".join(said(unsolved, name, capsys)).replace("█", "").split())
+    text = " ".join(" ".join(once(unsolved, name)).replace("█", "").split())
     assert [part for part in TELLING[name] if part not in text] == []
 
 
 def test_right_blocks_and_models_show_it_too_whatever_they_start_with(
-    solved: Course, capsys: pytest.CaptureFixture[str]
+    solved: Course, once: Once
 ) -> None:
-    rows = [line.split() for line in said(solved, "shortcuts", capsys) if line.startswith("    64")]
+    rows = [line.split() for line in once(solved, "shortcuts") if line.startswith("    64")]
     assert float(rows[0][4]) > 0.5
     assert float(rows[1][3]) == 0
-    mine.forget()
-    rows = [line.split() for line in said(solved, "tables", capsys) if "deviation" in line]
+    rows = [line.split() for line in once(solved, "tables") if "deviation" in line]
     large, _, small = (float(row[2]) for row in rows)
     assert large > 30
     assert 8.4 < small < 8.7
 
 
 def test_another_answer_than_the_published_one_is_said_to_be_other_figures(
-    solved: Course, capsys: pytest.CaptureFixture[str]
+    solved: Course,
 ) -> None:
     path = solved.stub_file("softmax")
     before = path.read_text("utf-8")
     path.write_text("def softmax_naive(x):\n    return x\n\n\nnormalize_by_sum = softmax_naive\n")
     try:
-        lines = said(solved, "softmax", capsys)
+        lines = said(solved, "softmax")
     finally:
         path.write_text(before, "utf-8")
     assert sum("yours: other figures" in line for line in lines) == 3
@@ -202,6 +224,7 @@ def test_it_asks_for_exercises_that_are_there(name: str) -> None:
     assert len(about) > 80, "it says what to look at"
 
 
+@cache
 def lines_of_references() -> set[str]:
     """Lines of code that a student is to find: those of references that are in no stub."""
     texts = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,17 +19,25 @@ import torch
 from grader import wire
 from grader.course.course import Course
 from grader.feedback.visible import for_students
-from grader.grading.desk import Desk, replay
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.play import replay
 from grader.intake import find_submissions
 from grader.lms import gradescope
 from grader.lms import otter_plugin as otter
 from grader.records.grade import Grade
 from grader.records.rows import Row
 from grader.report.feedback import feedback_page
+from grader.sandbox.budget import Left
 from grader.unsandboxed.in_process import InProcess
 from grader.wire import payload
-from tests.support.attacks_table import Attack, all_attacks, attacked_course, attacked_order
+from tests.support.attacks_table import (
+    Attack,
+    all_attacks,
+    assert_deserved,
+    attacked_course,
+    attacked_order,
+)
 from tests.support.places import SAMPLES
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # otter's own
@@ -61,6 +69,19 @@ def desk(course: Course) -> Iterator[Desk]:
 
 
 @pytest.fixture(scope="module")
+def graded(desk: Desk) -> Callable[[Attack], Grade]:
+    """The grade of an attack, worked out once."""
+    grades: dict[str, Grade] = {}
+
+    def grade(attack: Attack) -> Grade:
+        if attack.id not in grades:
+            grades[attack.id] = grade_submission(desk, attack.submission(desk.course))
+        return grades[attack.id]
+
+    return grade
+
+
+@pytest.fixture(scope="module")
 def hidden(desk: Desk) -> Numbers:
     """What hidden tests ask of right answers, less what public ones do."""
     secret, known = (numbers_of(asked(desk, hidden=kind)) for kind in (True, False))
@@ -77,10 +98,10 @@ def asked(desk: Desk, *, hidden: bool) -> list[torch.Tensor]:
 
     really = InProcess.exchange
 
-    def exchange(channel: InProcess, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+    def exchange(channel: InProcess, request: wire.Request, left: Left) -> wire.Reply:
         if isinstance(request, wire.Run):
             sent.extend(t for call in request.calls for t in tensors_in(call))
-        reply = really(channel, request, cpu_seconds)
+        reply = really(channel, request, left)
         if not hidden:
             sent.extend(tensors_in(reply))
         return reply
@@ -149,7 +170,7 @@ def told(result: Grade, course: Course) -> Iterator[tuple[str, str]]:
     yield "page", feedback_page(Row(result.student, result), course)
     yield from texts_in(gradescope.results(result, course), "gradescope")
     for exercise in mine.exercises:
-        yield from texts_in(vars(otter._in_words_of_otter(exercise)), "otter")
+        yield from texts_in(vars(otter._test_file(exercise)), "otter")
     yield from (("otter", remark) for remark in otter._remarks(mine))
 
 
@@ -205,22 +226,21 @@ def plain(word: str) -> str:
 
 @pytest.mark.parametrize("attack", LEAKS, ids=lambda attack: attack.id)
 def test_a_student_reads_nothing_that_hidden_tests_asked(
-    attack: Attack, desk: Desk, course: Course, hidden: Numbers
+    attack: Attack, graded: Callable[[Attack], Grade], course: Course, hidden: Numbers
 ) -> None:
-    (submission,) = find_submissions([attack.path], course, single=True)
-    result = grade_submission(desk, submission)
-    assert result.status == "graded", result.message
+    result = graded(attack)
+    assert_deserved(result, attack, course)
     for road, text in told(result, course):
         assert not leaked(text, hidden), f"{road}: {text[:300]}"
 
 
 @pytest.mark.parametrize("attack", LEAKS, ids=lambda attack: attack.id)
 def test_a_forbidden_operation_is_told_by_the_courses_name_for_it_and_a_line_that_is_there(
-    attack: Attack, desk: Desk, course: Course
+    attack: Attack, graded: Callable[[Attack], Grade], desk: Desk, course: Course
 ) -> None:
-    (submission,) = find_submissions([attack.path], course, single=True)
+    submission = attack.submission(course)
     lines = {source.name: "".join(source.cells).count("\n") + 1 for source in submission.sources}
-    for exercise in grade_submission(desk, submission).exercises:
+    for exercise in graded(attack).exercises:
         for test in exercise.tests:
             if test.name != "operations" or not test.message:
                 continue

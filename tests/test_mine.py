@@ -208,7 +208,13 @@ def test_an_experiment_calls_what_a_notebook_has_defined_the_same_way(
     two_arguments: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (two_arguments / "progress.txt").write_text("solved center\n", "utf-8")
-    shell = SimpleNamespace(user_ns={"center": lambda by, x: x - by})
+    text = "def center(by, x):\n    return x - by\n"
+    shell = SimpleNamespace(
+        user_ns={"center": lambda by, x: x - by},
+        user_ns_hidden={},
+        history_manager=SimpleNamespace(input_hist_raw=["", text]),
+        compile=None,
+    )
     python = SimpleNamespace(get_ipython=lambda: shell)
     monkeypatch.setitem(sys.modules, "IPython", python)
     instead: Any = None

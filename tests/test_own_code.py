@@ -177,7 +177,7 @@ def test_doctor_says_that_a_course_was_not_chosen(
     ran = cold_grader("doctor", "--json")
     (course,) = (found for found in json.loads(ran.out) if found["topic"] == "course")
     assert course["state"] == "bad"
-    assert "nobody named it" in course["text"]
+    assert "was not named" in course["text"]
     assert not trace.exists()
 
 

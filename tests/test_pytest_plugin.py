@@ -84,7 +84,7 @@ def test_a_test_of_a_course_without_a_rung_is_told_so(tmp_path: Path, fixture: s
     test.write_text(UNDECLARED.format(fixture=fixture), "utf-8")
     ran = run_pytest(tmp_path, "-q", "-W", "error", "-c", "/dev/null", str(test))
     assert ran.returncode == 1
-    assert "are for the tests of a course, and this test has no rung" in ran.stdout
+    assert "are for the tests of a course, but this test has no rung" in ran.stdout
     assert "NoneType" not in ran.stdout
 
 

@@ -21,7 +21,7 @@ from grader.sandbox.jails import Warm
 from grader.student.checking import open_checker
 from grader.wire import SourceText
 from tests.conftest import sharing
-from tests.support.evidence import assert_only_what_passed_is_paid
+from tests.support.evidence import assert_only_what_passed_is_paid, earned
 from tests.support.places import REAL, ROOT, SAMPLES
 
 COURSE: Course = load_course(REAL)
@@ -72,10 +72,6 @@ def grades(desk: Desk) -> dict[str, Grade]:
     return {s.student: grade_submission(desk, s) for s in find_submissions([SAMPLES], COURSE)}
 
 
-def earned(grade: Grade) -> dict[str, float]:
-    return {exercise.name: exercise.points for exercise in grade.exercises if exercise.points}
-
-
 def statuses(grade: Grade, exercise: str) -> set[str]:
     (result,) = (result for result in grade.exercises if result.name == exercise)
     return {test.status for test in result.tests}
@@ -109,18 +105,20 @@ def test_another_seed_gives_other_inputs_and_the_same_points(
     student: str, desk: Desk, grades: dict[str, Grade]
 ) -> None:
     (submission,) = (s for s in find_submissions([SAMPLES], COURSE) if s.student == student)
-    other = dataclasses.replace(desk, seed="another seed")
+    other = dataclasses.replace(desk, seed="another seed", known=None)  # no points hang on names
     assert earned(grade_submission(other, submission)) == earned(grades[student])
 
 
-def test_an_untouched_submission_is_the_stubs_and_all_of_it_is_missing(
-    grades: dict[str, Grade],
-) -> None:
-    for unit in COURSE.units:
-        stub = COURSE.stub_file(unit.name).read_text("utf-8")
-        assert (SAMPLES / "blank" / f"{unit.name}.py").read_text("utf-8") == stub
-    for name in FULL:
-        assert statuses(grades["blank"], name) == {"missing"}
+def test_stubs_of_all_units_are_missing_answers(desk: Desk) -> None:
+    stubs = [COURSE.stub_file(unit.name) for unit in COURSE.units]
+    sources = tuple(SourceText(stub.name, (stub.read_text("utf-8"),)) for stub in stubs)
+    grade = grade_submission(desk, Submission("blank", sources))
+    assert all(statuses(grade, name) == {"missing"} for name in FULL)
+
+
+def test_the_untouched_sample_is_a_stub() -> None:
+    stub = COURSE.stub_file("averaging").read_text("utf-8")
+    assert (SAMPLES / "blank" / "averaging.py").read_text("utf-8") == stub
 
 
 def test_an_empty_folder_is_told_as_empty(grades: dict[str, Grade]) -> None:
@@ -176,17 +174,26 @@ def all_wrong(desk: Desk) -> Mapping[str, str]:
 
 
 @pytest.fixture(scope="module")
-def paid(
-    desk: Desk, grades: Mapping[str, Grade], all_wrong: Mapping[str, str]
-) -> Mapping[str, Mapping[str, ExerciseResult]]:
-    """What each submission earned, by exercise."""
+def wrong(desk: Desk, all_wrong: Mapping[str, str]) -> Grade:
+    """The grade of the submission that gets everything wrong."""
     sources = tuple(SourceText(name, (text,)) for name, text in all_wrong.items())
     unnamed = dataclasses.replace(desk, known=None)  # no points hang on a mistake's name
-    wrong = grade_submission(unnamed, Submission(ALL_WRONG, sources))
+    return grade_submission(unnamed, Submission(ALL_WRONG, sources))
+
+
+@pytest.fixture(scope="module")
+def paid(grades: Mapping[str, Grade], wrong: Grade) -> Mapping[str, Mapping[str, ExerciseResult]]:
+    """What each submission earned, by exercise."""
     return {
         student: {result.name: result for result in grade.exercises}
         for student, grade in {**grades, ALL_WRONG: wrong}.items()
     }
+
+
+def test_mistakes_in_every_exercise_are_paid_for_nothing_but_tests_that_passed(
+    wrong: Grade,
+) -> None:
+    assert_only_what_passed_is_paid(wrong)
 
 
 Check = Callable[[str], Mapping[str, ExerciseResult]]

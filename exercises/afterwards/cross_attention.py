@@ -1,7 +1,7 @@
 """Who hears whom: change one word at a time, and see which results change.
 
-A column that stays empty belongs to a word that nobody hears: this is what it
-means to hide padding.
+A column that stays empty belongs to a word that no other word hears. This is
+how padding is hidden.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """Two heads with weights made by hand, how many ways a head has to compare tokens, and caches.
 
 Rows are the tokens that look, columns those that they look at. In head 0, a closing
-bracket searches for opening ones; in head 1, a letter searches for itself. Who finds
-nothing looks at everything. At the end, the past of a token is shuffled: who notices?
+bracket searches for opening brackets; in head 1, a letter searches for itself. A token that
+finds nothing looks at everything. At the end, the past of a token is shuffled: which layer notices?
 """
 
 import math

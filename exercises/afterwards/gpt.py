@@ -1,6 +1,6 @@
 """A language model in one table, trained and heard: it knows only which letter follows which.
 
-Row i of the table holds the logits of what comes after letter i. It starts with zeros, so the
+Row i of the table holds the logits of the letter after letter i. It starts with zeros, so the
 first loss is log(vocab): pure guessing. Your own answers look up rows, measure the loss, change
 the table, and choose letters. At the end, see what temperature and top-p do to the letters
 after "a", and to what the model writes.

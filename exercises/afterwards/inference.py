@@ -1,4 +1,4 @@
-"""What writing costs: the work for one more token, and the numbers it leaves.
+"""The cost of writing: the work for one more token, and the numbers that it stores.
 
 With a cache the bars hardly grow. Without one, the whole text is computed anew
 each time.

@@ -406,7 +406,7 @@ def test_causal_attention_drops_weights_and_nothing_else(student, reference, mak
     tokens, p = 10, 0.4
     theirs = student.CausalAttention(tokens, 2 * tokens, tokens, p)
     ours = reference.CausalAttention(tokens, 2 * tokens, tokens, p)
-    # Every token is one-hot, and so is its value, twice: the result shows the weights, twice.
+    # Tokens are one-hot, and a value holds its token twice: the result shows the weights twice.
     with torch.no_grad():
         ours.W_query.weight.copy_(make.normal(0.6, rows=2 * tokens, columns=tokens))
         ours.W_key.weight.copy_(make.normal(0.6, rows=2 * tokens, columns=tokens))

@@ -65,7 +65,7 @@ def test_padding_mask_goes_where_the_lengths_are(student):
 # --- both modules --------------------------------------------------------------------------------
 
 LOUD, ROOT = 2.2, 6.0  # with heads of two features, scores of about 50, and of 110 where it is loud
-FAR = 7.0  # scores of about 70: exp does not overflow, and what lies 140 below is nothing
+FAR = 7.0  # scores of about 70: exp does not overflow, and a score 140 lower gets no weight
 
 
 def with_large_scores(ours, root):
@@ -178,7 +178,7 @@ def test_cross_attention_takes_none_for_a_mask(student, reference, make):
 
 @rung.property("CrossAttention", rules=("hidden",))
 def test_cross_attention_does_not_care_what_is_hidden(student, reference, make):
-    """What a hidden token of the context holds changes no output."""
+    """The content of a hidden token of the context changes no output."""
     theirs = student.CrossAttention(4, 5, 6, 3)
     adopt(theirs, with_large_scores(reference.CrossAttention(4, 5, 6, 3), ROOT))
     x, context, mask = small_sequences(make, 0.3)
@@ -353,7 +353,7 @@ def test_encoder_takes_none_for_padding(student, reference, make):
 
 @rung.property("EncoderSelfAttention", rules=("hidden",))
 def test_encoder_does_not_care_what_padding_holds(student, reference, make):
-    """What a padded token holds changes no output of a real one."""
+    """The content of a padded token changes no output of a real one."""
     theirs = student.EncoderSelfAttention(4, 6, 3)
     adopt(theirs, with_large_scores(reference.EncoderSelfAttention(4, 6, 3), ROOT))
     x, padding = small_sentences(make, 0.3)

@@ -133,7 +133,7 @@ def test_online_step_can_be_learned_through(student, reference, make):
     ids=["rows of a matrix", "no leading dimension", "three leading dimensions"],
 )
 def test_softmax_online_gives_a_weight_per_score(student, make, sizes):
-    """The weights have the shape of the scores, whatever stands in front of the last dimension."""
+    """The weights have the shape of the scores, with any number of leading dimensions."""
     student.softmax_online(make.normal(**sizes), 4)
 
 
@@ -198,7 +198,7 @@ def test_softmax_online_survives_large_scores(student, reference, row):
 @rung.efficiency("softmax_online", rules=("block",))
 def test_softmax_online_looks_at_one_block_at_a_time(student, make):
     """No maximum and no sum runs over more than block_size scores."""
-    # A block, and the maximum so far beside it.
+    # A block, and the maximum so far.
     assert_reduces_at_most(student.softmax_online, 6, make.normal(queries=3, n=23), 5)
 
 
@@ -326,7 +326,7 @@ def test_merge_states_survives_large_scores(student, reference, make, one, other
 
 
 def meaning_of(state):
-    """What a state stands for: the mean of the values, and the logarithm of all exponentials."""
+    """The meaning of a state: the mean of the values, and the logarithm of all exponentials."""
     _maximum, total, mix = state
     return mix / total[..., None], logarithm_of(state)
 
@@ -391,7 +391,7 @@ def test_flash_attention_gives_the_same_for_all_block_sizes(student, reference, 
 @rung.value("flash_attention")
 @pytest.mark.parametrize("block_size", [1, 4, 20], ids="block size {}".format)
 def test_flash_attention_can_be_causal(student, reference, make, block_size):
-    """If causal, no query sees a later key, in whatever block that stands."""
+    """If causal, no query sees a later key, whichever block holds it."""
     inputs = three(make, batch=2, heads=3, tokens=11, head_dim=5)
     assert_agrees(
         student.flash_attention(*inputs, block_size, True),
@@ -448,7 +448,7 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
 def test_flash_attention_looks_at_one_block_at_a_time(student, make):
     """No maximum, sum or softmax runs over more than block_size keys."""
     inputs = three(make, batch=1, heads=2, tokens=20, head_dim=4)
-    # A block, and the maximum so far beside it.
+    # A block, and the maximum so far.
     assert_reduces_at_most(student.flash_attention, 6, *inputs, 5)
 
 
@@ -597,7 +597,7 @@ def test_attention_backward_survives_large_scores(student, reference, make, cent
         "there is a NaN: did exp overflow, or did all exponentials of a row vanish? Which shift "
         "keeps exp at 1 or below?",
     )
-    # Keys of 100 make gradients of 100, and what is left of their digits.
+    # Keys of 100 make gradients of 100, which have lost some digits.
     assert_agrees(gradients, reference.attention_backward(*inputs), within=LARGE_SCORES)
 
 
@@ -612,7 +612,7 @@ def test_attention_backward_has_no_loop_over_tokens(student, make):
 @rung.efficiency("attention_backward", rules=("cost",))
 def test_attention_backward_costs_no_more_than_sixteen_forward_passes(student, make):
     """The work is at most sixteen times that of the forward pass."""
-    batch, tokens, d = 1, 96, 5  # so long that tokens cubed is far more
+    batch, tokens, d = 1, 96, 5  # so many tokens that their cube exceeds the limit
     forward = 2 * batch * tokens**2 * d  # multiply-adds of both products
     assert_work_at_most(student.attention_backward, 16 * forward, *four(make, batch, tokens, d))
 

@@ -701,7 +701,7 @@ def test_llama_block_computes_in_float64(student, reference, make):
     """After .double(), it takes and gives float64, with all of its digits."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = two_llamas(student, reference)
-    # So large that no eps shows. What the block adds is compared, which is not large.
+    # So large that no eps shows. The test compares the block's additions, which are not large.
     x = make.normal(1e4, batch=2, tokens=7, d_model=8, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x)
 
@@ -816,7 +816,7 @@ def test_encoder_decoder_block_sees_no_future(student, reference, make):
 
 @rung.property("EncoderDecoderBlock", rules=("hidden",))
 def test_encoder_decoder_block_does_not_care_what_is_hidden(student, reference, make):
-    """Whatever hidden tokens of the context hold, nothing moves, where all scores are low too."""
+    """The content of hidden tokens changes no output, even if all scores are low."""
     theirs, _ = translators(student, reference, low=("norm2", "cross"))
     x, context, mask = two_sentences(make)
     other = torch.where(mask[..., None], 1.0 - context.flip(1), context)

@@ -47,7 +47,7 @@ def test_embed_tokens_gives_a_vector_per_token(student, make):
 
 @rung.value("embed_tokens")
 def test_embed_tokens_gives_the_vectors_of_the_example(student):
-    """Ids 2, 0, 2 get the vectors of the example: id 2 has another one at each place."""
+    """Ids 2, 0, 2 get the vectors of the example: id 2 has another vector at each place."""
     tables = (
         torch.tensor([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]]),
         torch.tensor([[0.1, 0.0], [0.2, 0.0], [0.3, 0.0], [0.4, 0.0]]),
@@ -262,7 +262,7 @@ def test_gpt_takes_short_and_long_texts(student, reference, make):
 
 @rung.property("GPT", rules=("tied",))
 def test_gpt_has_one_table_for_tokens(student, reference):
-    """The table that looks up tokens is the one that scores them, and no bias is added."""
+    """The same table looks up tokens and scores them, and no bias is added."""
     theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
     assert_has_one_table(theirs, "token_table", SMALL[0])
 
@@ -680,7 +680,7 @@ def test_cached_gpt_refuses_a_text_that_is_too_long(student, reference, make):
 
 @rung.property("CachedGPT", rules=("tied",))
 def test_cached_gpt_has_one_table_for_tokens(student, reference):
-    """The table that looks up tokens is the one that scores them, and no bias is added."""
+    """The same table looks up tokens and scores them, and no bias is added."""
     theirs, _ = cached_models(student, reference)
     assert_has_one_table(theirs, "token_table", SMALL[0])
 

@@ -110,7 +110,7 @@ def test_merge_heads_works_for_other_sizes(student, reference, make):
 
 @rung.value("merge_heads")
 def test_merge_heads_gives_back_what_was_split(student, reference, make):
-    """What was split and is merged again is what it was before, number by number."""
+    """Splitting and then merging puts every number back in its place."""
     x = make.normal(batch=2, tokens=5, d_out=12)
     merged = student.merge_heads(reference.split_heads(x, 4))
     assert_that(
@@ -184,7 +184,7 @@ def dropping_wrapper(student, reference, make):
     tokens = 10
     theirs = student.MultiHeadAttentionWrapper(tokens, 2 * tokens, tokens, P_DROP, 2)
     ours = reference.MultiHeadAttentionWrapper(tokens, 2 * tokens, tokens, P_DROP, 2)
-    # Every token is one-hot, and so is its value, twice.
+    # Tokens are one-hot, and a value holds its token twice.
     with torch.no_grad():
         for head in (ours.get_submodule("heads.0"), ours.get_submodule("heads.1")):
             head.W_query.weight.copy_(make.normal(0.6, rows=2 * tokens, columns=tokens))
@@ -328,8 +328,8 @@ def small_layer(student, reference, context_length=7):
 def dropping_layer(student, reference, make):
     """Modules with dropout, sentences whose output shows each head's weights twice, and the bias.
 
-    Every token is one-hot, and so is its value, twice in each of two heads. The output layer passes
-    them on, and adds its bias.
+    Tokens are one-hot, and a value holds its token twice in each of two heads. The output layer
+    passes the heads on, and adds its bias.
     """
     tokens = 10
     theirs = student.MultiHeadAttention(tokens, 4 * tokens, tokens, P_DROP, 2)

@@ -257,7 +257,7 @@ def test_sliding_window_mask_fits_any_size(student, reference, num_tokens, windo
 
 @rung.property("sliding_window_mask", rules=("sizes",))
 def test_sliding_window_mask_at_its_extremes(student, reference):
-    """A window of one shows a token itself; one longer than the sentence hides only the future."""
+    """A window of one shows only the token itself; a very long window hides only the future."""
     for num_tokens, window in ((5, 1), (5, 5), (5, 8), (1, 2)):
         theirs = student.sliding_window_mask(num_tokens, window)
         ours = reference.sliding_window_mask(num_tokens, window)

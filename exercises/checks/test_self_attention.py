@@ -378,7 +378,7 @@ def test_self_attention_v1_has_no_sense_of_order(student, reference, make):
     assert_that(
         agree(attention(x[order]), attention(x)[order]),
         "shuffle the tokens, and the outputs should be shuffled in the same way: every token looks "
-        "at all tokens, and nothing says where they stand",
+        "at all tokens, and no score depends on their order",
     )
 
 

@@ -312,8 +312,8 @@ def test_context_vector_leaves_the_inputs_alone(student, make):
 def test_context_vector_can_be_learned_through(student):
     """A gradient comes back to the tokens, through the mix and through its weights."""
     inputs = THREE.clone().requires_grad_()
-    # The query has nothing in column 1. What the mix tells the other tokens about that column
-    # stays in it, and what the weights tell them goes along the query, into column 0.
+    # The query is zero in column 1. So the gradient through the mix is in column 1 of the other
+    # tokens, and the gradient through the weights follows the query, in column 0.
     number = student.context_vector(inputs, 0)[1]
     if number.requires_grad:
         number.backward()
@@ -325,8 +325,8 @@ def test_context_vector_can_be_learned_through(student):
     )
     assert_that(
         bool(by_weights.any()),
-        "backward() passes by the weights, as if they were constants: they are made of the tokens "
-        "too, so is something between the scores and the mix cut off?",
+        "backward() treats the weights as constants, but they depend on the tokens too: is "
+        "something between the scores and the mix detached?",
     )
     assert_that(
         bool(by_mix.any()),
@@ -365,7 +365,7 @@ def test_simple_self_attention_has_no_sense_of_order(student, make):
     assert_that(
         agree(shuffled, context[order]),
         "shuffle the tokens, and the outputs should be shuffled in the same way: every token looks "
-        "at all tokens, and nothing says where they stand",
+        "at all tokens, and no score depends on their order",
     )
 
 

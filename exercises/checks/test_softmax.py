@@ -260,10 +260,10 @@ def test_softmax_stable_has_finite_gradients_beside_infinities(student, make):
     weights = student.softmax_stable(scores)
     (weights * make.normal_like(weights, name="upstream")).sum().backward()
     if scores.grad is None:
-        return  # that no gradient arrives at all is told by the test above
+        return  # the test above reports that no gradient arrives at all
     assert_that(
         bool(scores.grad[scores.isfinite()].isfinite().all()),
-        "a finite score gets a gradient that is not finite when -inf stands in its slice: which "
+        "a finite score gets a gradient that is not finite when its slice contains -inf: which "
         "step has an infinite slope there, like the log of 0, or takes one infinity from another?",
     )
 

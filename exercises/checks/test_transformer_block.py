@@ -64,7 +64,7 @@ def test_layer_norm_takes_any_leading_dimensions(student, reference, make, leadi
 @rung.property("layer_norm", rules=("eps",))
 @pytest.mark.parametrize("eps", [(0.5,), ()], ids=["0.5", "none given"])
 def test_layer_norm_uses_eps(student, reference, make, eps):
-    """In rows whose numbers hardly differ, eps is seen: its default, and another one."""
+    """In rows whose numbers hardly differ, eps matters: its default, and another value."""
     x = make.normal(0.5 if eps else 0.01, tokens=3, d=5)
     given = x, make.normal(d=5), make.normal(d=5), *eps
     assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=REORDERED)
@@ -146,7 +146,7 @@ def test_rms_norm_takes_any_leading_dimensions(student, reference, make, leading
 @rung.property("rms_norm", rules=("eps",))
 @pytest.mark.parametrize("eps", [(0.5,), ()], ids=["0.5", "none given"])
 def test_rms_norm_uses_eps(student, reference, make, eps):
-    """In rows of small numbers, eps is seen: its default, and another one."""
+    """In rows of small numbers, eps matters: its default, and another value."""
     given = make.normal(0.5 if eps else 0.002, tokens=3, d=5), make.normal(d=5), *eps
     assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
 

@@ -1,6 +1,6 @@
-"""GELU beside ReLU: values and slopes, above and below 0.
+"""GELU and ReLU: values and slopes, above and below 0.
 
-Below 0, ReLU's slope is 0: whatever the loss says, nothing of it reaches what came before. The
+Below 0, ReLU's slope is 0: whatever the loss is, no gradient reaches the layers before. The
 slope of GELU has no jump at 0, and below 0 a gradient still passes; only far below is it nearly
 gone. The last lines are a layer whose features have been pushed down, away from 0.
 """

@@ -1,8 +1,8 @@
-"""Scores of rotated words: how far apart counts, not where.
+"""Scores of rotated words depend on their distance, not on their place.
 
 One query and one key are put at different places, always the same steps apart. Rotated, they get
-the same score down each column. Where a table of positions is added instead, as in GPT, the score
-also depends on the place: what was learned at one need not hold at another.
+the same score down each column. If a table of positions is added instead, as in GPT, the score also
+depends on the place: a pattern that was learned at one place need not hold at another.
 """
 
 import torch

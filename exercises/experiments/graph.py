@@ -1,9 +1,9 @@
 """Attention is communication on a directed graph of words.
 
 A mask leaves an arrow for each pair that it does not hide. A decoder's arrows come from the past;
-an encoder's come from everywhere; any other graph will do as well. Each line changes one word and
-shows whose result changes with it: those it has an arrow to. Nothing travels further than one arrow
-in one layer.
+an encoder's come from everywhere; any other graph works as well. Each line changes one word and
+shows the words whose results change: those to which it has an arrow. In one layer, a change travels
+one arrow far.
 """
 
 import torch

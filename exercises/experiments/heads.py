@@ -1,8 +1,8 @@
-"""Each head has weights of its own: what two find that one cannot.
+"""Each head has weights of its own: two heads find words that one head cannot.
 
-The first three features of a word say what kind of word it is, the last three where it stands. One
-head asks for both at once, so each word finds little but itself. Two heads have a softmax each: the
-first finds words of the same kind, and the second finds words nearby.
+The first three features of a word are its kind, the last three its position. One head asks for both
+at once, so each word finds little but itself. Two heads have a softmax each: the first finds words
+of the same kind, and the second finds words nearby.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """Published figures: two heads as a list, and in one product.
 
-A public notebook prints these, under seed 123. They come out where nn.Linear draws a query, a key
-and a value (of each head in turn), and out_proj last. No test asks for that: in your layers any
-order is right.
+A public notebook prints these, under seed 123. You get them if nn.Linear draws a query, a key and a
+value (of each head in turn), and out_proj last. No test asks for that: in your layers any order is
+right.
 """
 
 import torch

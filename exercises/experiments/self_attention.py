@@ -1,8 +1,8 @@
 """Published figures: layers drawn under seeds 42, 123 and 789.
 
-Public notebooks print these. They come out where the matrices of queries, keys and values are drawn
-in that order, by torch.rand or by nn.Linear (the causal head: key, then query). No test asks for
-that: any order is right.
+Public notebooks print these. You get them if the matrices of queries, keys and values are drawn in
+that order, by torch.rand or by nn.Linear (the causal head: key, then query). No test asks for that:
+any order is right.
 """
 
 import torch

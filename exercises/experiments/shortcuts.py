@@ -1,9 +1,9 @@
 """The gradient through 64 blocks, with and without x + ….
 
-What a block adds is block(x) - x. Handed on alone, without the x, it is a block with no shortcut
-around it. Along the shortcuts, the result of a token moves with what the token was, through any
-number of blocks. Without them, hardly anything of it arrives: attention mixes and mixes, until
-the vectors of all tokens are alike.
+A block adds block(x) - x to its input x. Passed on alone, without x, this is a block without a
+shortcut. With shortcuts, the result of a token depends on its input through any number of blocks.
+Without them, hardly anything of the input arrives: attention mixes and mixes, until the vectors of
+all tokens are alike.
 """
 
 import torch

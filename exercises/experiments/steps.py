@@ -1,4 +1,4 @@
-"""A valley that is steep one way: plain steps beside AdamW.
+"""A valley that is steep in one direction: plain steps and AdamW.
 
 The height is (1000 x² + y²) / 2, and the gradient is 1000 x and y. A plain step is a rate times the
 gradient. The steep way allows a rate below 0.002 and no more, and then y hardly moves. AdamW

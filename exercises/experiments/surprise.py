@@ -2,7 +2,7 @@
 
 The loss is the surprise at what came: minus the logarithm of the probability it was given. To
 guess evenly costs log(vocab). To be sure costs nothing when it is right, and any amount when it is
-wrong. So the best a model can do is to be as sure as it is often right.
+wrong. So a model does best if it is as sure as it is often right.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What temperature, top_k and top_p make of one guess.
+"""How temperature, top_k and top_p change one guess.
 
 Four words fit, and each of 2,000 others is most unlikely. Together those are hit often, at
 temperature 2 nearly always, and one of them can spoil a text. A low temperature makes the likely

@@ -1,4 +1,4 @@
-"""What view, transpose and contiguous do to one memory.
+"""How view, transpose and contiguous treat the same memory.
 
 A stride says how far to step in memory for the next entry of a dimension. `view` regroups, and
 `transpose` swaps strides; neither moves a number. A view of what was transposed may need strides

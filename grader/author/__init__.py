@@ -1,5 +1,5 @@
-"""Proof of a course, for its authors: known answers and mechanical mutants, on its tests.
+"""Tools for authors of a course: an audit of its tests, and a made-up class for practice.
 
-And a made-up class to practise on. It knows the course whole, solutions included, so no bundle for
-students holds it. It gives no grade to anyone.
+This room reads the whole course, solutions included, so students' bundles leave it out. It grades
+no students.
 """

@@ -1,9 +1,8 @@
-"""Proof of a course: its tests catch what is wrong, accept what is right, and each is needed.
+"""The audit of a course: its tests catch wrong answers, accept right ones, and are all needed.
 
-Whatever is known of an exercise is tried on its tests: the reference and the stub, right answers in
-other forms, mistakes that people make, mechanical mutants of the reference. Known answers are
-graded in a jail like any submission. Mutants are tried in this process, where one takes
-milliseconds; they are our own code.
+The audit runs an exercise's tests on all known answers: the reference, the stub, accepted answers,
+known mistakes, and mechanical mutants of the reference. Known answers are graded in a jail, like
+submissions. Mutants are the kit's own code and run in this process, in milliseconds.
 """
 
 from __future__ import annotations
@@ -30,9 +29,10 @@ from grader.course.collection import Test
 from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.course.statements import statement
-from grader.grading.desk import Desk, Measured, replay
+from grader.grading.desk import Desk, Measured
 from grader.grading.ladder import FOUNDATIONS, grade_alone
 from grader.grading.order import Order
+from grader.grading.play import replay
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
@@ -45,33 +45,33 @@ FindingKind = Literal[
     "exercise", "reference", "stub", "accepted", "mistake", "mutant", "test", "rule", "margin"
 ]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
-TOO_LONG = 3.0  # seconds for one variant on all tests of its exercise
-EXCUSES = "audit.toml"  # beside the library
+TOO_LONG = 3.0  # seconds for a variant on a test
+EXCUSES = "audit.toml"  # in the folder of the mistakes
 
 
 @dataclass(frozen=True)
 class Audited:
-    """One case: what was tried on which exercise, and what came of it."""
+    """A finding: an answer, test or rule of an exercise, and whether it is as it should be."""
 
     exercise: str
     unit: str
     kind: FindingKind
     name: str
     well: bool
-    text: str  # what is wrong; else what a student would be told, or who caught it
-    named: bool | None = None  # a mistake that was caught: whether as what it is
-    excused: bool = False  # well only because `EXCUSES` says why
-    points: float | None = None  # what a submission earned
-    given: tuple[str, ...] = ()  # the mistakes by whose names it was called
-    ratio: float | None = None  # of what was measured to what is allowed, nearest to 1
+    text: str  # the fault; otherwise the student's message, or the tests that caught it
+    named: bool | None = None  # of a caught mistake: whether the grading gave it its own name
+    excused: bool = False  # only `EXCUSES` makes it `well`
+    points: float | None = None  # earned by a known answer
+    given: tuple[str, ...] = ()  # the names of mistakes that the grading gave
+    ratio: float | None = None  # of a difference to its tolerance, the nearest to 1
 
 
 class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What cannot be proved, each with the reason."""
+    """Faults that an author accepts, each with the reason."""
 
     equivalent: Mapping[str, str] = {}  # mutants that compute the same
-    kept: Mapping[str, str] = {}  # tests that tell of nothing that no other test tells of
-    undiagnosed: Mapping[str, str] = {}  # mistakes that are caught, and cannot be named
+    kept: Mapping[str, str] = {}  # tests that catch only wrong answers that others catch too
+    undiagnosed: Mapping[str, str] = {}  # mistakes that are caught but cannot be named
     near: Mapping[str, str] = {}  # known answers that come near a tolerance
 
 
@@ -83,12 +83,12 @@ def audit_course(
     *,
     seed: str | None = None,
 ) -> list[Audited]:
-    """Try everything on these exercises; `report` hears of each exercise as it is done."""
+    """Audit these exercises; `report` gets the findings of each exercise as soon as it is done."""
     excuses = _read_excuses(course)
     seed = seed or course.hidden_seed()
     order = Order(course, seed, course.tests_of(only), tuple(only), isolation="weak")
     findings: list[Audited] = []
-    # Those known best take longest, and the last to end should be a short one.
+    # Start with the longest, so that all processes end at about the same time.
     size = Counter(variant.exercise for variant in load_library(course).variants)
     names = sorted(only, key=lambda name: -size[name])
     for of_one in share(order, partial(_examine, excuses), names, jobs):
@@ -113,25 +113,26 @@ def _read_excuses(course: Course) -> Excuses:
 
 def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Audited]:
     findings = list(_findings(excuses, desk, name))
-    return findings + list(_stale(excuses, name, findings))
+    return findings + list(_unneeded(excuses, name, findings))
 
 
 def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
     library, unit = desk.live.library, desk.course.unit_of[name]
-    # Some calls load a part of torch when they are first made: that is no mistake's time.
+    # This also makes torch load its lazy parts, whose time should not count for a mutant.
     for test in desk.tests[name]:
         if not all(replay(desk, desk.definitions, test, case).passed for case in test.cases):
             text = "the reference fails it outside a jail"
             yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for fault in _faults(desk, name):
         yield Audited(name, unit, "exercise", f"{name}/{fault}", False, fault)
-    tellers: dict[str, frozenset[str]] = {}
+    catchers: dict[str, frozenset[str]] = {}  # hidden tests by wrong answer
     tried: list[Tried] = []
     with desk.measuring() as measured:
         result = _graded(desk, name, library.submission(name))
         yield _margin(measured, unit, f"{name}/reference", excuses)
         yield _known(unit, "reference", f"{name}/reference", result, result.solved)
-        result = _graded(desk, name, _stub(desk.course, unit))
+        stub = desk.course.stub_file(unit).read_text("utf-8")
+        result = _graded(desk, name, (SourceText(f"{unit}.py", (stub,)),))
         missing = {test.status for test in result.tests} == {"missing"} and result.points == 0
         yield _known(unit, "stub", f"{name}/stub", result, missing)
         for variant in library.of(name, "accepted"):
@@ -142,24 +143,24 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
             result = _graded(desk, name, library.submission(name, variant))
             yield _margin(measured, unit, variant.id, excuses)
             yield _mistake(library, variant, result, excuses)
-            tellers[variant.id] = _tellers(desk, variant, result)
-            tried.append(Tried(variant, result, tellers[variant.id]))
+            catchers[variant.id] = _catchers(desk, variant, result)
+            tried.append(Tried(variant, result, catchers[variant.id]))
     for mutant in mutants_of(library.sources[unit], name):
         variant = Variant(name, mutant.id, "mistake", mutant.description, "", mutant.definition)
-        tellers[mutant.id] = killers = _killers(desk, variant)
+        catchers[mutant.id] = killers = _killers(desk, variant)
         excuse = None if killers else excuses.equivalent.get(mutant.id)
         text = ", ".join(sorted(killers)) or excuse or f"survives: {mutant.description}"
         yield Audited(
             name, unit, "mutant", mutant.id, bool(killers or excuse), text, excused=bool(excuse)
         )
-    yield from _tests(desk, name, tellers, excuses)
+    yield from _tests(desk, name, catchers, excuses)
     stated, heart = statement(desk.course, name), desk.course.exercises[name].heart
     for key, doubt in doubts(stated, desk.tests[name], tried, heart) if stated.formal else ():
         yield Audited(name, unit, "rule", f"{name}/{key}", not doubt, doubt or "proved")
 
 
-def _stale(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> Iterator[Audited]:
-    """Excuses for what needs none, or is not there any more."""
+def _unneeded(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> Iterator[Audited]:
+    """Excuses for something that is in order, or no longer exists."""
     needed = {finding.name for finding in findings if finding.excused or not finding.well}
     kinds: tuple[tuple[FindingKind, Mapping[str, str]], ...] = (
         ("mutant", excuses.equivalent),
@@ -170,12 +171,12 @@ def _stale(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> Iter
     for kind, names in kinds:
         for name in names:
             if name.partition("/")[0] == exercise and name not in needed:
-                text = f"{EXCUSES} excuses it without need"
+                text = f"{EXCUSES} excuses it, which is not needed"
                 yield Audited(exercise, findings[0].unit, kind, name, False, text)
 
 
 def _faults(desk: Desk, name: str) -> Iterator[str]:
-    """What an exercise lacks besides its answers."""
+    """Faults in an exercise's files: hints, tests, the statement, the stub."""
     exercise, contract = desk.course.exercises[name], desk.oracle.contracts[name]
     if len(exercise.hints) != 3:
         yield f"has {counted(len(exercise.hints), 'hint')}, not three"
@@ -188,13 +189,13 @@ def _faults(desk: Desk, name: str) -> Iterator[str]:
     text = desk.course.stub_file(desk.course.unit_of[name]).read_text("utf-8")
     stub: dict[str, Any] = {}
     exec(compile(text, "stub", "exec", dont_inherit=True), stub)
-    yield from _signature_differs(stub[name], contract)
+    yield from _other_signatures(stub[name], contract)
     if _memory_suffices(desk, name):
         yield "is solved by remembering the answers of the public checks"
 
 
-def _signature_differs(stub: Any, contract: Contract) -> Iterator[str]:
-    """Whether a stub and its reference take the same arguments."""
+def _other_signatures(stub: Any, contract: Contract) -> Iterator[str]:
+    """Signatures of a stub that differ from the reference's."""
     parts = (
         [(stub, contract.call)]
         if contract.forward is None
@@ -204,11 +205,7 @@ def _signature_differs(stub: Any, contract: Contract) -> Iterator[str]:
         theirs = [p for p in inspect.signature(function).parameters if p != "self"]
         ours = [parameter.name for parameter in signature.parameters]
         if theirs != ours:
-            yield f"stub takes ({', '.join(theirs)}), and the reference ({', '.join(ours)})"
-
-
-def _stub(course: Course, unit: str) -> tuple[SourceText, ...]:
-    return (SourceText(f"{unit}.py", (course.stub_file(unit).read_text("utf-8"),)),)
+            yield f"stub takes ({', '.join(theirs)}), but the reference ({', '.join(ours)})"
 
 
 def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: bool) -> Audited:
@@ -218,13 +215,13 @@ def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: 
         kind,
         id,
         well,
-        _first_said(result),
+        _first_message(result),
         points=result.points,
-        given=_given(result),
+        given=_names_given(result),
     )
 
 
-def _given(result: ExerciseResult) -> tuple[str, ...]:
+def _names_given(result: ExerciseResult) -> tuple[str, ...]:
     return tuple(sorted({test.mistake for test in result.tests if test.mistake}))
 
 
@@ -233,17 +230,17 @@ def _mistake(
 ) -> Audited:
     alike = {v.title for v in library.of(variant.exercise, "mistake") if v.slug in variant.same_as}
     caught = result.points < result.max
-    names = {*_given(result)}
+    names = {*_names_given(result)}
     named = bool(names) and names <= {variant.title, *alike}
-    # The engine's own checks say exactly what they saw.
+    # The engine's own checks name the fault exactly, so no name of a mistake is needed.
     engine = (SIGNATURE, OPERATIONS)
     exact = any(test.name in engine and test.status == "failed" for test in result.tests)
     excuse = None if names or exact else excuses.undiagnosed.get(variant.id)
-    text = _first_said(result)
+    text = _first_message(result)
     if not caught:
         text = "keeps its points"
     elif names and not named:
-        text = f"is given another's name: {', '.join(sorted(names))}"
+        text = f"gets the name of another mistake: {', '.join(sorted(names))}"
     elif not (named or exact):
         text = excuse or f"not named: {text}"
     return Audited(
@@ -256,36 +253,36 @@ def _mistake(
         named if caught else None,
         excused=caught and excuse is not None,
         points=result.points,
-        given=_given(result),
+        given=_names_given(result),
     )
 
 
 def _tests(
-    desk: Desk, name: str, tellers: Mapping[str, frozenset[str]], excuses: Excuses
+    desk: Desk, name: str, catchers: Mapping[str, frozenset[str]], excuses: Excuses
 ) -> Iterator[Audited]:
-    """Each hidden test must tell of something that no other hidden test tells of."""
+    """Findings about hidden tests: each must catch a wrong answer that no other test catches."""
     unit = desk.course.unit_of[name]
     for test in desk.tests[name]:
         if not test.hidden:
             continue
         id = f"{name}/{test.name}"
-        told = [variant for variant, tests in tellers.items() if test.name in tests]
-        alone = [variant for variant in told if len(tellers[variant]) == 1]
-        # Without its assertions, a test would tell of nothing at all: that has no excuse.
-        excuse = excuses.kept.get(id) if told and not alone else None
+        caught = [variant for variant, tests in catchers.items() if test.name in tests]
+        alone = [variant for variant in caught if len(catchers[variant]) == 1]
+        # A test that catches nothing has no excuse: it may have lost its assertions.
+        excuse = excuses.kept.get(id) if caught and not alone else None
         if alone:
-            text = f"alone tells of {len(alone)} wrong answers, like {alone[0]}"
-        elif told:
-            text = excuse or f"tells of {len(told)} wrong answers, as other tests do of each"
+            text = f"alone catches {counted(len(alone), 'wrong answer')}, like {alone[0]}"
+        elif caught:
+            text = excuse or f"catches {len(caught)} wrong answers, but other tests catch each too"
         else:
-            text = "tells of no wrong answer"
+            text = "catches no wrong answer"
         yield Audited(name, unit, "test", id, bool(alone or excuse), text, excused=bool(excuse))
 
 
 def _margin(measured: list[Measured], unit: str, id: str, excuses: Excuses) -> Audited:
-    """How near the comparisons of one known answer came to a verdict's edge.
+    """A finding about the smallest margin among the comparisons of a known answer.
 
-    What was `measured` is emptied, for the next answer.
+    It empties `measured` for the next answer.
     """
     near = min(measured, key=lambda one: one[2].distance, default=None)
     measured.clear()
@@ -293,39 +290,39 @@ def _margin(measured: list[Measured], unit: str, id: str, excuses: Excuses) -> A
         return Audited(id.partition("/")[0], unit, "margin", id, True, "nothing is compared")
     test, case, margin = near
     excuse = excuses.near.get(id) if margin.doubtful else None
-    told = f"{margin.ratio:.3g} of what is allowed, in {test.name}[{case.label}]"
+    text = f"{margin.ratio:.3g} of the tolerance, in {test.name}[{case.label}]"
     return Audited(
         test.exercise,
         unit,
         "margin",
         id,
         not margin.doubtful or excuse is not None,
-        excuse or told,
+        excuse or text,
         excused=excuse is not None,
         ratio=margin.ratio,
     )
 
 
-# --- trying --------------------------------------------------------------------------------------
+# --- running tests -------------------------------------------------------------------------------
 
 
 def _graded(desk: Desk, exercise: str, sources: tuple[SourceText, ...]) -> ExerciseResult:
-    """Grade one exercise of a submission, in a jail as any other."""
+    """Grade an exercise in a jail, like a submission."""
     with desk.seat(Submission(exercise, sources), [exercise]) as seat:
         return grade_alone(desk, seat, exercise)
 
 
-def _first_said(result: ExerciseResult) -> str:
-    """The points, and the first thing that a student would read."""
+def _first_message(result: ExerciseResult) -> str:
+    """The points, and the first message that a student would read."""
     for test in result.tests:
         if test.status not in ("passed", "skipped"):
-            said = " ".join((test.mistake or test.told or "").split())
-            return f"{result.points:g} of {result.max:g}: {test.name} {test.status}: {said[:160]}"
+            text = " ".join((test.mistake or test.told or "").split())
+            return f"{result.points:g} of {result.max:g}: {test.name} {test.status}: {text[:160]}"
     return f"{result.points:g} of {result.max:g}"
 
 
 class _Late(BaseException):
-    """A variant that does not end."""
+    """Raised in a variant that takes too long."""
 
 
 @contextmanager
@@ -334,7 +331,7 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
         raise _Late
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # CPU time: a busy machine changes nothing
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # CPU time, so a busy machine does not matter
     try:
         yield
     finally:
@@ -342,26 +339,26 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _tellers(desk: Desk, variant: Variant, result: ExerciseResult) -> frozenset[str]:
-    """The hidden tests that tell of a mistake in a grading, were there no public ones."""
+def _catchers(desk: Desk, variant: Variant, result: ExerciseResult) -> frozenset[str]:
+    """The hidden tests that would catch a mistake in a grading without public tests."""
     rungs = {test.name: test.rung for test in desk.tests[variant.exercise]}
-    told = [t for t in result.tests if t.status not in ("passed", "skipped", "missing")]
-    if any(not t.hidden and rungs.get(t.name) in FOUNDATIONS for t in told):
-        return _killers(desk, variant)  # hidden tests may have been skipped for a public one
-    return frozenset(test.name for test in told if test.hidden and test.name not in FIRSTS)
+    failed = [t for t in result.tests if t.status not in ("passed", "skipped", "missing")]
+    if any(not t.hidden and rungs.get(t.name) in FOUNDATIONS for t in failed):
+        return _killers(desk, variant)  # a failed public test may have skipped hidden tests
+    return frozenset(test.name for test in failed if test.hidden and test.name not in FIRSTS)
 
 
 def _killers(desk: Desk, variant: Variant) -> frozenset[str]:
-    """The hidden tests that would tell of a variant in a grading."""
+    """The hidden tests that catch a variant, run in this process."""
     tests = [test for test in desk.tests[variant.exercise] if test.hidden]
     try:
         definitions = desk.live.definitions(variant)
-    except Exception:  # it cannot even be defined
+    except Exception:  # its definition itself raises
         return frozenset(test.name for test in tests)
     killers: set[str] = set()
     failed_at: str | None = None
     for test in tests:
-        # As in a grading, what stands on a rung that broke is not asked.
+        # As in a grading, tests are skipped if a foundation below them failed.
         if failed_at in (None, test.rung) and not _passes(desk, definitions, test):
             killers.add(test.name)
             failed_at = test.rung if test.rung in FOUNDATIONS else None
@@ -377,10 +374,10 @@ def _passes(desk: Desk, definitions: Mapping[str, Any], test: Test) -> bool:
 
 
 def _memory_suffices(desk: Desk, name: str) -> bool:
-    """Whether an answer that only remembers what the public checks ask earns every point."""
+    """Whether an answer that only remembers the inputs of the public checks earns every point."""
     reference = desk.definitions[name]
     if isinstance(reference, type):
-        return False  # its answers hang on weights that are drawn anew
+        return False  # a module's answers depend on weights, which differ in the hidden tests
     remembered: dict[str, Any] = {}
 
     def learn(*arguments: Any, **by_name: Any) -> Any:
@@ -402,9 +399,9 @@ def _memory_suffices(desk: Desk, name: str) -> bool:
 
 
 def audit_totals(findings: Sequence[Audited]) -> dict[str, dict[str, tuple[int, int]]]:
-    """By unit, and by what was counted: how many are as they should be, of how many.
+    """For each unit and kind of finding: the number in order, and the number in all.
 
-    What is excused counts as not proved: a mutant that lives, a test that tells of nothing alone.
+    Excused findings do not count as in order: a surviving mutant, a test that no mistake needs.
     """
     counted: dict[str, dict[str, tuple[int, int]]] = {}
     for unit in dict.fromkeys(finding.unit for finding in findings):
@@ -420,7 +417,7 @@ def audit_totals(findings: Sequence[Audited]) -> dict[str, dict[str, tuple[int, 
 
 
 def nearest_margins(findings: Sequence[Audited]) -> list[Audited]:
-    """The known answers that come nearest to a tolerance: from below, and from above."""
+    """The known answers that come nearest to a tolerance from below and from above."""
     measured = [(f.ratio, f) for f in findings if f.ratio is not None]
     below = max((m for m in measured if m[0] <= 1), key=lambda m: m[0], default=None)
     above = min((m for m in measured if m[0] > 1), key=lambda m: m[0], default=None)
@@ -429,11 +426,9 @@ def nearest_margins(findings: Sequence[Audited]) -> list[Audited]:
 
 # --- machines ------------------------------------------------------------------------------------
 #
-# The same verdicts on every processor: an audit with less and less of this one.
-#
-# Processors round differently, since the libraries below torch choose their kernels by what a
-# processor can do. Those read their settings once, when they start: each audit is a process of
-# its own, and hands its settings on to its jails.
+# Verdicts must not depend on the processor. Processors round differently, since the libraries below
+# torch choose kernels by the processor's abilities. Environment variables make them choose as on an
+# older processor. They are read once, at start, so each audit runs in a process of its own.
 
 
 _SCALAR = {"ATEN_CPU_CAPABILITY": "default"}
@@ -445,12 +440,12 @@ SETTINGS: tuple[Mapping[str, str], ...] = (
 
 
 class NotAudited(Exception):
-    """An audit did not come to its end, and has said why; with its exit code."""
+    """An audit failed, with this exit code, and has printed the reason."""
 
 
 @dataclass(frozen=True)
 class SettingVerdict:
-    """What must not depend on the processor: how a case ended, its points and its names."""
+    """The part of a finding that must not depend on the processor."""
 
     well: bool
     excused: bool
@@ -460,7 +455,7 @@ class SettingVerdict:
 
 @dataclass(frozen=True)
 class Difference:
-    """One case, and its verdict in each setting; none where there was no such case."""
+    """A finding whose verdict differs between settings; None in a setting without the finding."""
 
     kind: FindingKind
     name: str
@@ -468,12 +463,12 @@ class Difference:
 
 
 def label(setting: Mapping[str, str]) -> str:
-    """A setting as one would type it."""
+    """A setting as a person would type it."""
     return " ".join(f"{name}={value}" for name, value in setting.items()) or "as it is"
 
 
 def audited(setting: Mapping[str, str], arguments: Sequence[str]) -> list[Audited]:
-    """What `grader audit` finds in a setting; `arguments` are those of the command."""
+    """Run `grader audit` with a setting and these arguments, and return its findings."""
     ran = subprocess.run(
         [sys.executable, "-I", "-m", "grader", "audit", "--json", *arguments],
         env={**os.environ, **setting},
@@ -486,7 +481,7 @@ def audited(setting: Mapping[str, str], arguments: Sequence[str]) -> list[Audite
 
 
 def differences(audits: Sequence[Sequence[Audited]]) -> Iterator[Difference]:
-    """The cases whose verdicts are not the same in all of these audits."""
+    """The findings whose verdicts differ between these audits."""
     tables = [
         {(f.kind, f.name): SettingVerdict(f.well, f.excused, f.points, f.given) for f in findings}
         for findings in audits

@@ -1,10 +1,10 @@
-"""Mutants: a definition with one thing changed, made by rules and not by hand.
+"""Makes mutants: copies of a definition with one change each, by rules.
 
-Knows Python's syntax tree and torch's names, and neither the course nor how anything is graded.
+It knows Python's syntax tree and torch's names, but not the course or the grading.
 
-An operator looks at one spot and tells, as source text, what could stand there instead. An id
-names the line within the bare definition (no docstrings, one line per statement), so that
-comments, wrapping and other definitions of the file leave it as it is.
+An operator looks at a spot, and yields replacements for it as source text. A mutant's id names the
+line within the bare definition, which has no docstrings and one line per statement. Therefore an id
+stays the same when comments, wrapping or other definitions of the file change.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Mutant:
     """A definition that differs from the original in one place."""
 
     id: str  # causal_mask/L3:diagonal=1->diagonal=0
-    description: str  # one line: what stood there, and what stands there now
+    description: str  # one line: the old text and the new text
     definition: str  # Python text, without docstrings and comments
 
 
 def mutants_of(text: str, name: str) -> list[Mutant]:
-    """All mutants of the definition called `name` in a module's text, in order of their place.
+    """All mutants of the definition `name` in a module's text, in the order of their places.
 
     Raises `ValueError` if the text does not define it.
     """
@@ -48,14 +48,14 @@ def mutants_of(text: str, name: str) -> list[Mutant]:
                 seen.add(definition)
                 id = f"{name}/L{place.line}:{place.change(new)}"
                 times[id] += 1
-                if times[id] > 1:  # the same change elsewhere on the line
+                if times[id] > 1:  # the same change at another place in the line
                     id = f"{id}#{times[id]}"
                 mutants.append(Mutant(id, _described(original, definition), definition))
     return mutants
 
 
 def _bare(text: str, name: str) -> ast.stmt:
-    """The definition without docstrings, its positions those of its own unparsed text."""
+    """The definition without docstrings, with positions as in its own unparsed text."""
     found = None
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
@@ -99,7 +99,7 @@ INFINITY = "torch.inf"
 
 
 def numbers(place: Spot) -> Iterator[str]:
-    """A number beside it, its half or double, its opposite; an infinity the other way, or none."""
+    """A neighbouring number, its half, double or negative; for infinity, the negative or 0."""
     match number_of(place.node):
         case int(n):
             yield from map(str, (0 if n == 1 else n - 1, n + 1, -n))
@@ -110,7 +110,7 @@ def numbers(place: Spot) -> Iterator[str]:
 
 
 def flags(place: Spot) -> Iterator[str]:
-    """True and False, and what is passed on as one of them."""
+    """The opposite of a flag, or of a variable that is passed as ``bias``."""
     match place.node, place.parent:
         case ast.Constant(value=bool(flag)), _:
             yield str(not flag)
@@ -133,7 +133,7 @@ OPPOSITES: dict[type[ast.operator], type[ast.operator]] = {
 
 
 def comparisons(place: Spot) -> Iterator[str]:
-    """< for <= and for >, == for !=."""
+    """Another comparison: ``<`` for ``<=`` or ``>``, ``==`` for ``!=``."""
     match place.node:
         case ast.Compare(left=left, ops=[op], comparators=comparators):
             for other in NEIGHBOURS[type(op)]:
@@ -141,7 +141,7 @@ def comparisons(place: Spot) -> Iterator[str]:
 
 
 def logic(place: Spot) -> Iterator[str]:
-    """``and`` for ``or``, a ``not`` less, a ``not`` more where no comparison says it."""
+    """``and`` for ``or``, a ``not`` removed, or added to a condition without a comparison."""
     match place.node, place.parent:
         case ast.BoolOp(op=op, values=values), _:
             other = ast.Or() if isinstance(op, ast.And) else ast.And()
@@ -154,14 +154,14 @@ def logic(place: Spot) -> Iterator[str]:
 
 
 def arithmetic(place: Spot) -> Iterator[str]:
-    """The opposite operation, operands the other way round, the right operand left out."""
+    """The opposite operation, swapped operands, or no right operand."""
     match place.node:
         case ast.BinOp(left=left, op=op, right=right):
             if type(op) in OPPOSITES:
                 yield ast.unparse(ast.BinOp(left, OPPOSITES[type(op)](), right))
             if not isinstance(op, ast.Add | ast.Mult):
                 yield ast.unparse(ast.BinOp(right, op, left))
-            # A number left out is like another number; a matrix left out is another shape.
+            # `numbers` already changes numbers; without a matrix, the shape would be wrong.
             number = isinstance(right, ast.Constant) and not isinstance(op, ast.Pow)
             if not number and not isinstance(op, ast.MatMult):
                 yield ast.unparse(left)
@@ -169,7 +169,7 @@ def arithmetic(place: Spot) -> Iterator[str]:
 
 # --- operators: calls ----------------------------------------------------------------------------
 
-# Methods and functions of torch that give another tensor of the same kind.
+# Methods and functions of torch that return a tensor, and could be left out.
 LINKS = frozenset({
     "abs", "amax", "clone", "contiguous", "detach", "exp", "expand", "flatten", "float", "log",
     "masked_fill", "max", "mean", "permute", "relu", "removesuffix", "repeat", "reshape", "softmax",
@@ -191,7 +191,7 @@ TRANSPOSES = frozenset({"T", "mT", "H", "mH"})
 
 
 def links(place: Spot) -> Iterator[str]:
-    """A link of a chain left out: ``x.contiguous()``, ``torch.exp(x)``, ``self.dropout(x)``."""
+    """Removes a call from a chain: ``x.contiguous()``, ``torch.exp(x)``, ``self.dropout(x)``."""
     x = _without_link(place)
     if x is not None and not _rebinds(place, x):
         yield x
@@ -215,7 +215,7 @@ def _without_link(place: Spot) -> str | None:
 
 
 def _rebinds(place: Spot, x: str) -> bool:
-    """Whether ``x = f(x)`` would become ``x = x``: leaving the statement out says the same."""
+    """Whether ``x = f(x)`` would become ``x = x``, the same as a removed statement."""
     match place.parent:
         case ast.Assign(targets=[ast.Name(id=name)]):
             return name == x
@@ -223,7 +223,7 @@ def _rebinds(place: Spot, x: str) -> bool:
 
 
 def siblings(place: Spot) -> Iterator[str]:
-    """The function that stands beside it in torch's manual."""
+    """A related function of torch, such as ``mean`` for ``sum``."""
     match place.node, place.parent:
         case ast.Attribute(value=value, attr=name), ast.Call(func=function):
             if function is place.node:
@@ -232,29 +232,26 @@ def siblings(place: Spot) -> Iterator[str]:
 
 
 def arguments(place: Spot) -> Iterator[str]:
-    """Neighbouring arguments swapped; a keyword, or the last of many, left to its default."""
+    """Swapped neighbouring arguments; a call without a keyword, or without its last argument."""
     match place.node:
         case ast.Call(func=function, args=args, keywords=keywords):
             name = ast.unparse(function).rpartition(".")[2]
             for number, (one, other) in enumerate(pairwise(args)):
-                # A tensor where a number belongs ends in a TypeError, which says nothing.
+                # Only similar arguments: a tensor instead of a number is just a TypeError.
                 if name not in SYMMETRIC and form_of(one) == form_of(other):
                     swapped = [*args[:number], other, one, *args[number + 2 :]]
                     yield ast.unparse(ast.Call(function, swapped, keywords))
             for keyword in keywords:
-                if not isinstance(_flag(keyword.value), bool):  # a flag is turned, not left out
+                value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+                if not isinstance(value, bool):  # `flags` changes flags
                     fewer = [other for other in keywords if other is not keyword]
                     yield ast.unparse(ast.Call(function, args, fewer))
             if len(args) > 3 and name[:1].isupper():
                 yield ast.unparse(ast.Call(function, args[:-1], keywords))
 
 
-def _flag(node: ast.expr) -> object:
-    return node.value if isinstance(node, ast.Constant) else None
-
-
 def masks(place: Spot) -> Iterator[str]:
-    """A mask the other way round, or a buffer that torch does not hear of."""
+    """An inverted mask, or a buffer that is not registered."""
     match place.node, place.parent:
         case node, ast.Call(func=ast.Attribute(attr="masked_fill"), args=[mask, *_]):
             if node is mask:
@@ -268,14 +265,14 @@ def masks(place: Spot) -> Iterator[str]:
 
 
 def names(place: Spot) -> Iterator[str]:
-    """Another name of the same kind: ``W_key`` for ``W_query``, ``d_out`` for ``d_in``."""
+    """A similar name: ``W_key`` for ``W_query``, ``d_out`` for ``d_in``."""
     match place.node:
         case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
             yield from place.scope.confused(place.node)
 
 
 def tuples(place: Spot) -> Iterator[str]:
-    """Neighbours swapped where several values are returned or unpacked."""
+    """Swapped neighbours, where several values are returned or unpacked."""
     match place.node, place.parent:
         case ast.Tuple(elts=parts), ast.Assign() | ast.Return():
             for number in range(len(parts) - 1):
@@ -284,7 +281,7 @@ def tuples(place: Spot) -> Iterator[str]:
 
 
 def slices(place: Spot) -> Iterator[str]:
-    """A bound one further or less far, the other end of it, no slice at all."""
+    """A bound that is 1 more or less, the other side of a bound, or no slice."""
     match place.node, place.parent:
         case ast.Slice(lower=None, upper=None), _:
             return
@@ -310,7 +307,7 @@ def _other_slices(part: ast.expr) -> Iterator[str]:
 
 
 def loops(place: Spot) -> Iterator[str]:
-    """A loop that starts one later, ends one sooner or later, or runs backwards."""
+    """A loop that starts a step later, ends a step sooner or later, or runs backwards."""
     if place.field != "iter":
         return
     match place.node:
@@ -326,7 +323,7 @@ def loops(place: Spot) -> Iterator[str]:
 
 
 def deletions(place: Spot) -> Iterator[str]:
-    """A statement less, where what follows still has all its names; a guard less."""
+    """A removed statement, if later statements keep all their names; a removed condition."""
     match place.node:
         case ast.Assign(targets=[ast.Name(id=name)]) if place.scope.is_bound(name, place.line):
             yield ""
@@ -342,7 +339,7 @@ def deletions(place: Spot) -> Iterator[str]:
 
 
 def returns(place: Spot) -> Iterator[str]:
-    """A return too early: of what was just made, or from within the loop above."""
+    """An early return: of the value just assigned, or from within a loop."""
     if not isinstance(place.parent, ast.FunctionDef):
         return
     match place.node:

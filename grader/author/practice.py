@@ -1,8 +1,8 @@
-"""A class that never was, to try an instructor's day on.
+"""Writes a made-up class, for instructors to practise on.
 
-It is what an instructor starts from: ``submissions.zip`` as Canvas hands it out, ``roster.csv``,
-and ``canvas.csv``, the gradebook that Canvas exported. Answers are right in some form, have a known
-mistake, or are left out. The same call gives the same class, and a smaller one is its beginning.
+It writes the files that an instructor starts from: ``submissions.zip`` as Canvas exports it,
+``roster.csv``, and ``canvas.csv``, Canvas's gradebook. Answers are right in some form, have a known
+mistake, or are missing. The class is always the same, and a smaller class is its first part.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ ABSENT, LATE, AGAIN, PICTURED, COPIED = 0.04, 0.1, 0.08, 0.03, 0.04  # shares of
 
 @dataclass(frozen=True)
 class Enrolled:
-    """One of the class."""
+    """A student of the class."""
 
-    number: int  # Canvas'
+    number: int  # Canvas's number of the student
     first: str
     last: str
     answers: Mapping[str, str]  # a file's text for each unit
 
 
 def write_class(to: Path, course: Course, count: int) -> None:
-    """Write a class of so many students; raise `CallError` where `to` holds something already.
+    """Write a class of `count` students; raise `CallError` if `to` is not empty.
 
-    It holds the course's references in many forms, so it is closed to others on this machine.
+    The folder is private, because it contains the course's references in many forms.
     """
     course.require_solutions("new class")
     require_empty(to)
@@ -59,11 +59,11 @@ def write_class(to: Path, course: Course, count: int) -> None:
         _write_canvas(draft / "canvas.csv", students, course.most(course.exercises))
         with ZipFile(draft / "submissions.zip", "w") as archive:
             for student in students:
-                for name, data in _handed_in(student):
+                for name, data in _uploads(student):
                     archive.writestr(ZipInfo(name, EPOCH), data)
 
 
-# --- who they are --------------------------------------------------------------------------------
+# --- students and their answers ------------------------------------------------------------------
 
 
 def _students(course: Course, count: int) -> Iterator[Enrolled]:
@@ -72,7 +72,7 @@ def _students(course: Course, count: int) -> Iterator[Enrolled]:
     for place in range(count):
         draw = random.Random(place)
         own = answers.drawn(draw)
-        if draw.random() < COPIED:  # and gave the variables other names
+        if draw.random() < COPIED:  # from the previous student, with a variable renamed
             own = {unit: re.sub(r"\bscores\b", "s", text) for unit, text in neighbour.items()}
         neighbour = own
         rounds, index = divmod(place, len(NAMES))
@@ -81,7 +81,7 @@ def _students(course: Course, count: int) -> Iterator[Enrolled]:
 
 
 class _Answers:
-    """What students write."""
+    """Draws the answers of students."""
 
     def __init__(self, library: Library, names: Sequence[str]) -> None:
         self._library = library
@@ -90,7 +90,7 @@ class _Answers:
         self._own = cache(lambda unit, name: text_of_definition(library.sources[unit], name))
 
     def drawn(self, draw: random.Random) -> Mapping[str, str]:
-        """Each exercise right in some form, with a mistake, or left out, as skill has it."""
+        """The texts of a student, whose skill decides which exercises are right or missing."""
         skill = draw.betavariate(3, 1.5)
         texts = {**self._library.sources}
         for place, name in enumerate(self._names):
@@ -104,7 +104,7 @@ class _Answers:
         return texts
 
 
-# --- what is known of them -----------------------------------------------------------------------
+# --- roster and gradebook ------------------------------------------------------------------------
 
 
 def _write_roster(path: Path, students: Sequence[Enrolled]) -> None:
@@ -127,11 +127,11 @@ def _write_canvas(path: Path, students: Sequence[Enrolled], most: float) -> None
             rows.writerow([name, one.number, "", f"u{place}", "AB"[place % 2], place % 6, ""])
 
 
-# --- what they hand in ---------------------------------------------------------------------------
+# --- submissions ---------------------------------------------------------------------------------
 
 
-def _handed_in(student: Enrolled) -> Iterator[tuple[str, bytes]]:
-    """The entries of one student, as Canvas names them: files, a zip, or a notebook."""
+def _uploads(student: Enrolled) -> Iterator[tuple[str, bytes]]:
+    """A student's uploads, as Canvas names them: files, a zip, or a notebook."""
     draw = random.Random(student.number)
     if draw.random() < ABSENT:
         return

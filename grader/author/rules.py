@@ -1,4 +1,4 @@
-"""Proof that an exercise's tests look at the rules that its statement states, and at no others."""
+"""Checks that an exercise's tests test the rules of its statement, and no others."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from grader.records.rows import some_of
 
 @dataclass(frozen=True)
 class Tried:
-    """A mistake, what it got, and the hidden tests that would tell of it without public ones."""
+    """A mistake, its result, and the hidden tests that would catch it without public tests."""
 
     variant: Variant
     result: ExerciseResult
-    tellers: Collection[str]
+    catchers: Collection[str]
 
     def fails(self, test: Test) -> bool:
-        """Whether a test tells of it."""
+        """Whether a test catches the mistake."""
         if test.hidden:
-            return test.name in self.tellers
+            return test.name in self.catchers
         return any(t.name == test.name and not t.hidden and t.rules for t in self.result.tests)
 
 
 def doubts(
     stated: Statement, tests: Sequence[Test], tried: Sequence[Tried], heart: Collection[str] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Each rule by its key, and what is not as it should be; or nothing of one that is proved.
+    """Each rule's key, with its faults; an empty text for a rule in order.
 
-    A mistake must break it alone; a hidden test must quote it; each test that quotes it must tell
-    of a mistake that breaks it; and a mistake that breaks nothing else must fail no test that does
-    not quote it. What has another shape or dtype may fail anywhere. Of a rule at the `heart`, no
-    mistake that breaks it may keep more than half of the points.
+    A mistake must break the rule alone, and a hidden test must quote it. Each test that quotes it
+    must catch a mistake that breaks it. A mistake that breaks only this rule may fail only tests
+    that quote it, unless it has another shape or dtype. A mistake that breaks a rule in `heart` may
+    keep at most half of the points.
     """
     named = [key for one in tried for key in one.variant.breaks]
     named += [key for test in tests for key in test.rules]
@@ -43,7 +43,7 @@ def doubts(
         if key not in stated.keys:
             own = [one.variant.slug for one in tried if key in one.variant.breaks]
             own += [test.name for test in tests if key in test.rules]
-            yield key, f"{some_of(own, 2)} is said to break it, and the statement has no such rule"
+            yield key, f"{some_of(own, 2)} refers to it, but the statement has no such rule"
             continue
         found = [*_doubts(key, tests, tried)]
         if key in heart and (kept := [*_keeping_more_than_half(key, tried)]):
@@ -57,7 +57,7 @@ def _doubts(key: str, tests: Sequence[Test], tried: Sequence[Tried]) -> Iterator
     quoting = [test for test in tests if key in test.rules]
     breaking = [one for one in tried if key in one.variant.breaks]
     alone = [one for one in breaking if len(one.variant.breaks) == 1]
-    # The engine itself looks at these two, in every test.
+    # The engine itself checks these two in every test.
     if key not in (FORBIDDEN, RETURNS) and not any(test.hidden for test in quoting):
         yield "no hidden test quotes it"
     if not alone:
@@ -65,7 +65,7 @@ def _doubts(key: str, tests: Sequence[Test], tried: Sequence[Tried]) -> Iterator
     for test in quoting:
         if not any(one.fails(test) for one in breaking):
             side = "hidden" if test.hidden else "public"
-            yield f"the {side} {test.name} quotes it, and tells of no mistake that breaks it"
+            yield f"the {side} {test.name} quotes it, but catches no mistake that breaks it"
     if key == RETURNS:
         return
     for one in alone:
@@ -75,7 +75,7 @@ def _doubts(key: str, tests: Sequence[Test], tried: Sequence[Tried]) -> Iterator
             if test.name not in FIRSTS and test.rules and not {key, RETURNS} & {*test.rules}
         ]
         if strange:
-            yield f"{one.variant.slug} breaks it alone, and fails {some_of(strange, 2)}"
+            yield f"{one.variant.slug} breaks it alone, but fails {some_of(strange, 2)}"
 
 
 def _keeping_more_than_half(key: str, tried: Sequence[Tried]) -> Iterator[str]:

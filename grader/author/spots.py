@@ -1,4 +1,4 @@
-"""The spots of a definition at which something else could stand, and the names in scope there."""
+"""Finds the spots of a definition where a mutant could differ, and the names in scope there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cached_property
 
 # --- places --------------------------------------------------------------------------------------
 
-# Parts that say what is computed to people only.
+# Parts of a definition that do not change its results.
 UNTOUCHED = frozenset({"annotation", "returns", "decorator_list", "bases", "type_params", "exc"})
 
 Target = ast.Name | ast.Attribute
@@ -19,7 +19,7 @@ Target = ast.Name | ast.Attribute
 
 @dataclass(frozen=True)
 class Spot:
-    """A node, and where it hangs in the tree."""
+    """A node, and its place in the tree."""
 
     node: ast.AST
     parent: ast.AST
@@ -44,12 +44,12 @@ class Spot:
 
     @property
     def followers(self) -> list[ast.stmt]:
-        """The statements below it in the same block."""
+        """The statements after it in the same block."""
         assert self.index is not None
         return list(getattr(self.parent, self.field)[self.index + 1 :])
 
     def with_instead(self, new: str, tree: ast.stmt) -> str:
-        """The tree's text with `new` at this place; the tree stays as it is."""
+        """The tree's text with `new` at this place; the tree itself is unchanged."""
         old = getattr(self.parent, self.field)
         try:
             setattr(self.parent, self.field, self._put(old, new))
@@ -70,7 +70,7 @@ class Spot:
         return [*old[: self.index], expression, *old[self.index + 1 :]]
 
     def change(self, new: str) -> str:
-        """``diagonal=1->diagonal=0``: the part of an id that tells mutants of a line apart."""
+        """``diagonal=1->diagonal=0``: the part of an id that distinguishes mutants of a line."""
         if isinstance(self.node, ast.stmt):
             return _statement_change(self.text, new)
         new = ast.unparse(ast.parse(new, mode="eval"))
@@ -85,11 +85,11 @@ def _statement_change(old: str, new: str) -> str:
     added = [line.strip() for line in new.splitlines() if line.strip() not in old]
     if added:
         return f"{first}->{'; '.join(added)}" if old not in new else f"{first}->then {added[0]}"
-    return f"always {first}"  # a guard is gone, and what it guarded stays
+    return f"always {first}"  # the condition is removed, but not its body
 
 
 def spots_in(definition: ast.stmt) -> Iterator[Spot]:
-    """Every node that may change, each once."""
+    """Every node that may change."""
     attributes = _kin_attributes(definition)
 
     def within(parent: ast.AST, scope: Scope) -> Iterator[Spot]:
@@ -109,15 +109,15 @@ def spots_in(definition: ast.stmt) -> Iterator[Spot]:
     yield from within(definition, empty)
 
 
-# --- names that could stand for one another ------------------------------------------------------
+# --- names that are easily confused --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The function around a place."""
+    """The names in the function around a place."""
 
     function: ast.AST
-    attributes: dict[str, list[str]]  # self's, as `_kin_attributes` tells
+    attributes: dict[str, list[str]]  # of `self`, see `_kin_attributes`
 
     @cached_property
     def bound(self) -> dict[str, int]:
@@ -132,7 +132,7 @@ class Scope:
 
     @cached_property
     def kin(self) -> dict[str, list[str]]:
-        """Names that are easily confused: of one kind by annotation, or bound in one manner."""
+        """Names that are easily confused: with the same annotation, or assigned in the same way."""
         groups: dict[str, list[str]] = defaultdict(list)
         for node in ast.walk(self.function):
             match node:
@@ -148,7 +148,7 @@ class Scope:
         return kin
 
     def confused(self, node: Target) -> list[str]:
-        """What may be written for this name by mistake: two others at most."""
+        """Names that a person may write by mistake, at most two."""
         text = ast.unparse(node)
         if isinstance(node, ast.Attribute):
             return self.attributes.get(text, [])[:2]
@@ -160,7 +160,7 @@ class Scope:
 
 
 def _introduce(names: Sequence[str], kin: dict[str, list[str]]) -> None:
-    """Note each name's kin, beginning with the one that follows it."""
+    """Add the other names to each name's kin, starting with the next name."""
     names = list(dict.fromkeys(names))
     for number, name in enumerate(names):
         others = names[number + 1 :] + names[:number]
@@ -168,7 +168,7 @@ def _introduce(names: Sequence[str], kin: dict[str, list[str]]) -> None:
 
 
 def _kin_attributes(definition: ast.stmt) -> dict[str, list[str]]:
-    """Attributes of self that are made alike, like the three projections."""
+    """Attributes of `self` that are assigned in the same way, like the three projections."""
     groups: dict[str, list[str]] = defaultdict(list)
     for node in ast.walk(definition):
         match node:
@@ -181,14 +181,14 @@ def _kin_attributes(definition: ast.stmt) -> dict[str, list[str]]:
 
 
 def form_of(node: ast.AST) -> str:
-    """The shape of an expression, whatever its names are."""
+    """The structure of an expression, without its names."""
     match node:
         case ast.Name():
             return "_"
         case ast.Attribute(value=value):
             return f"{form_of(value)}._"
         case ast.Call(func=function, args=args):
-            # What is done to the same argument is alike.
+            # The names of arguments are kept: calls on the same argument are similar.
             parts = [arg.id if isinstance(arg, ast.Name) else form_of(arg) for arg in args]
             return f"{form_of(function)}({','.join(parts)})"
     inner = ",".join(form_of(child) for child in ast.iter_child_nodes(node))
@@ -196,7 +196,7 @@ def form_of(node: ast.AST) -> str:
 
 
 def number_of(node: ast.AST) -> int | float | None:
-    """The number that an expression is, sign included; None if it is none."""
+    """The value of a number in the text, with its sign; None for other expressions."""
     match node:
         case ast.Constant(value=bool()):
             return None
@@ -213,5 +213,5 @@ def number_of(node: ast.AST) -> int | float | None:
 
 
 def is_signed_number(node: ast.AST) -> bool:
-    """Whether a node is a number with a sign before it, such as ``-1``."""
+    """Whether a node is a number with a minus sign, such as ``-1``."""
     return isinstance(node, ast.UnaryOp) and number_of(node) is not None

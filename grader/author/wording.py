@@ -1,4 +1,4 @@
-"""The form of a statement: what it lacks, and where it says another thing than the annotations."""
+"""Checks the form of a statement, and whether it agrees with the annotations."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ AT_HEART = "at most half of the points"
 def faults(
     stated: Statement, contract: Contract, forbids: bool, heart: Collection[str] = ()
 ) -> Iterator[str]:
-    """What a statement lacks, and where it says another thing than the annotations.
+    """Missing parts of a statement, and differences from the annotations.
 
-    One that has none of the parts is free prose, and nobody's to judge.
+    A statement without any of the parts is free prose, and is not checked.
     """
     if not stated.text.strip():
         yield "has no statement"
@@ -39,7 +39,7 @@ def faults(
     if missing := [title for title in titles if title != RULES and title not in there]:
         yield f"the statement lacks {', '.join(missing)}"
     if there != [title for title in ORDER if title in there]:
-        yield f"the parts of the statement stand in another order than {', '.join(ORDER)}"
+        yield f"the parts of the statement are in another order than {', '.join(ORDER)}"
     if not stated.formula:
         yield "the statement has no formula below its first sentence"
     if ">>>" not in stated.parts.get(EXAMPLE, ""):
@@ -48,13 +48,13 @@ def faults(
         yield "the statement's source has no address"
     for key, sentence in stated.rules.items():
         if key in BUILT_IN:
-            yield f"the rule {key} is built in, and written down"
+            yield f"the rule {key} is built in, so the statement must not define it"
         if not sentence.endswith("."):
-            yield f"the rule {key} is no sentence: {sentence}"
+            yield f"the rule {key} is not a sentence: {sentence}"
         if (AT_HEART in sentence) is not (key in heart):
-            yield f"the rule {key} says otherwise than course.toml whether it is at the heart"
+            yield f"the rule {key} and course.toml disagree on whether it is at the heart"
     if forbids and FORBIDDEN not in stated.rules:
-        yield f"the exercise forbids operations, and has no rule {FORBIDDEN}"
+        yield f"the exercise forbids operations, but has no rule {FORBIDDEN}"
     if module:
         yield from _differs(stated.entries(MADE_WITH), MADE_WITH, contract.call)
     called = contract.forward or contract.call
@@ -67,7 +67,7 @@ def faults(
 def _differs(entries: Mapping[str, str], part: str, signature: Signature) -> Iterator[str]:
     names = [parameter.name for parameter in signature.parameters]
     if [*entries] != names:
-        yield f"{part} lists {', '.join(entries) or 'nothing'}, and the reference takes {names}"
+        yield f"{part} lists {', '.join(entries) or 'nothing'}, but the reference takes {names}"
         return
     for parameter in signature.parameters:
         text = entries[parameter.name]
@@ -87,7 +87,7 @@ def _unsaid_kind(text: str, parameter: Parameter) -> str:
 
 
 def _unsaid(text: str, wanted: Sequence[object]) -> str:
-    """The first of these shapes that a text does not have, in their order."""
+    """The first of these shapes that a text lacks; they must come in order."""
     text = re.sub(r",?\s*\)", ")", " ".join(text.split()))
     for spec in wanted:
         if isinstance(spec, tuple):

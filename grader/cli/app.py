@@ -1,4 +1,4 @@
-"""The program itself, and the options that several commands share."""
+"""The program `grader`, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from grader.course.course import NAMED, Course, find_course, load_course
 from grader.records.faults import CallError, exit_codes
 
 WHOLE_KIT = (
-    "{} is a command of the whole kit, and this is a student's part of it: "
+    "{} is a command of the whole kit, and only the student's part is installed here: "
     "pip install attention-grader, in another environment"
 )
 
 
 class _Program(TyperGroup):
-    """The commands of the table: loaded when they are asked for, listed by who types them."""
+    """The commands in the table `MODULE_OF`, each loaded when needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (Click passes it)
-        """Those that are here, in the table's order."""
+        """The installed commands, in the table's order."""
         return commands.offered()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One of them; raises `CallError` for one that only the whole kit has."""
+        """A command by name; raises `CallError` for a command that only the whole kit has."""
         here = self.list_commands(ctx)
         if cmd_name in commands.MODULE_OF and cmd_name not in here:
             raise CallError(WHOLE_KIT.format(cmd_name))
         if cmd_name not in self.commands:
-            # In place of what is no command, a similar one is suggested, of all that are here.
+            # For an unknown name, load all commands: Click then suggests a similar name.
             commands.load([cmd_name] if cmd_name in here else here)
             self.commands.update(typer.main.get_group(app).commands)
         return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A section for each heading: a student need not know of the others."""
+        """List the commands under headings, so that students find theirs."""
         names = self.list_commands(ctx)
         commands.load(names)
         width = formatter.width - 6 - max(map(len, names))
@@ -67,13 +67,13 @@ app = typer.Typer(
     help="Exercises and an autograder for self-attention in PyTorch.",
 )
 
-# Who types a command: a heading in the help.
+# The headings in the help.
 STUDENTS, INSTRUCTORS, AUTHORS = "For students", "For instructors", "For authors and everyone"
 
 CourseOption = Annotated[
     Path | None,
     typer.Option(
-        "--course", metavar="DIR", help=f"The course: a folder with course.toml in it. Or: {NAMED}."
+        "--course", metavar="DIR", help=f"The course: a folder with course.toml. Or: {NAMED}."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -88,7 +88,7 @@ def _one_or_more(jobs: int | None) -> int | None:
 JobsOption = Annotated[
     int | None,
     typer.Option(
-        "--jobs", metavar="N", callback=_one_or_more, help="Processes (default: by the cores)."
+        "--jobs", metavar="N", callback=_one_or_more, help="Processes (default: from the cores)."
     ),
 ]
 SeedOption = Annotated[
@@ -96,7 +96,7 @@ SeedOption = Annotated[
     typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
 ]
 GradesArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="The gradebook: what `grader grade --out` wrote.")
+    Path, typer.Argument(metavar="DIR", help="The gradebook: the folder of `grader grade --out`.")
 ]
 AssignmentOption = Annotated[
     str | None,
@@ -106,20 +106,20 @@ BackendOption = Annotated[
     Literal["auto", "jail", "worker"],
     typer.Option(
         "--backend",
-        help="Where your code runs: forked and fenced in (Linux), or in a process that stays.",
+        help="Where your code runs: in an isolated fork (Linux), or in one process that stays.",
     ),
 ]
 DeviceOption = Annotated[
     Literal["cpu", "cuda"],
     typer.Option(
         "--device",
-        help="Where answers compute; never needed to pass. No jail may touch a GPU.",
+        help="Where answers compute. A GPU is never needed, and jails cannot use it.",
     ),
 ]
 
 
 def name_of_unit(given: str | None) -> str | None:
-    """A name as it is; of the path of a unit's file, as a shell completes it, the unit's name."""
+    """The unit's name, if a shell completed it to the unit's file; else the name itself."""
     path = Path(given or "")
     return path.stem if path.suffix in (".py", ".ipynb") else given
 
@@ -135,9 +135,9 @@ NamesArgument = Annotated[
 
 
 def declare(command: Callable[..., None], options: Mapping[str, Any], **defaults: Any) -> None:
-    """Say by name what a command takes, where its system decides that: Typer reads it from there.
+    """Give a command a signature, from which Typer reads its parameters.
 
-    Each is annotated as in a function's head; without a default it is required.
+    `options` maps names to annotations. A parameter without a default is required.
     """
     command.__signature__ = Signature(  # type: ignore[attr-defined]
         [
@@ -153,12 +153,12 @@ def declare(command: Callable[..., None], options: Mapping[str, Any], **defaults
 
 
 def students_course(given: Path | None) -> Course:
-    """The course of a student's own command: see `find_course`."""
+    """The course of a student's command: see `find_course`."""
     return load_course(find_course(given, student=True))
 
 
 def instructors_course(given: Path | None, command: str = "") -> Course:
-    """The course of any other command; `command` is the name of one that needs its solutions."""
+    """The course of any other command; pass `command`, its name, if it needs the solutions."""
     course = load_course(find_course(given))
     if command:
         course.require_solutions(command)
@@ -168,7 +168,7 @@ def instructors_course(given: Path | None, command: str = "") -> Course:
 def main() -> None:
     """Run a command; our exceptions become one line and an exit code."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # A path may hold what is no text, and a terminal may not know every letter of a name.
+        # Names may have letters that the terminal cannot show, and paths may not even be text.
         sys.stdout.reconfigure(errors="backslashreplace")
     with exit_codes():
         app()

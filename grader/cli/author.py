@@ -1,4 +1,4 @@
-"""What the author of a course types: the proof of its tests, and courses to begin with."""
+"""Commands for the author of a course: `audit` and `new`."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def audit(
     seed: SeedOption = None,
     machines: Annotated[
         bool,
-        typer.Option("--machines", help="Audit with less and less of this processor, and compare."),
+        typer.Option("--machines", help="Audit as on older processors too, and compare."),
     ] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Prove the course's tests on references, stubs, known answers and mechanical mutants.
 
-    Exits with 1 unless every mistake and mutant is caught, every right answer is accepted, every
-    mistake is named as itself, and every hidden test tells of something that no other one tells of;
-    or solutions/mistakes/audit.toml says why not. With --machines, does so in three settings of the
-    libraries below torch, and exits with 1 too where verdicts, names or points differ among them.
+    The tests must catch every mistake and mutant, name each mistake correctly, and accept every
+    right answer. Each hidden test must find something that no other test finds. Otherwise the exit
+    code is 1, unless solutions/mistakes/audit.toml gives a reason. With --machines, audits in three
+    settings of torch's libraries; the exit code is also 1 if verdicts, names or points differ.
     """
     from grader.author.audit import Audited, audit_totals, nearest_margins
     from grader.author.audit import audit_course as examine
@@ -59,7 +59,7 @@ def audit(
     if machines:
         raise typer.Exit(_audit_machines(opened, chosen, jobs, seed, as_json=as_json))
 
-    def heard(findings: Sequence[Audited]) -> None:
+    def report(findings: Sequence[Audited]) -> None:
         advance()
         for finding in findings:
             if not finding.well and not as_json:
@@ -68,7 +68,7 @@ def audit(
     try:
         with terminal.progress(stderr, "auditing", len(chosen)) as advance:
             findings = examine(
-                opened, chosen, jobs or default_jobs(4 * len(chosen)), heard, seed=seed
+                opened, chosen, jobs or default_jobs(4 * len(chosen)), report, seed=seed
             )
     except KeyboardInterrupt:
         print("grader: stopped; nothing was written", file=sys.stderr)
@@ -85,7 +85,7 @@ def audit(
 def _audit_machines(
     course: Course, names: Sequence[str], jobs: int | None, seed: str | None, *, as_json: bool
 ) -> int:
-    """Audit in every setting, and say what differs; the exit code."""
+    """Audit in every setting, print the differences, and return the exit code."""
     from grader.author.audit import SETTINGS, NotAudited, audited, differences, label
     from grader.cli import tables
 
@@ -101,7 +101,7 @@ def _audit_machines(
                 for line in tables.audited_setting(label(setting), audits[-1]):
                     console.print(line, markup=False, soft_wrap=True)
     except NotAudited as stopped:
-        return int(stopped.args[0])  # it has said why
+        return int(stopped.args[0])  # the audit has printed why
     except KeyboardInterrupt:
         return 130
     differing = list(differences(audits))
@@ -123,15 +123,15 @@ def new_course(
     to: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make; keep it private.")],
     course: CourseOption = None,
 ) -> None:
-    """Start a private course over this one: a seed of your own, hidden tests, references.
+    """Start a private course on top of this course: your own seed, hidden tests, references.
 
-    Who has read the public repository knows its references and hidden tests; what you put into DIR
-    comes before them, and only you know it.
+    Anyone can read the references and hidden tests of a public repository. Files in DIR replace
+    them, and only you know those.
     """
     from grader.release.courses import write_overlay as write
 
     write(instructors_course(course, "new course"), to)
-    print(f"{to} has a seed of its own, and {to / 'README.md'} says what else may stand there")
+    print(f"{to} has a seed of its own, and {to / 'README.md'} says what else you can add")
     print(f"to grade with it: grader grade submissions/ --out grades/ --course {to}")
 
 
@@ -143,8 +143,8 @@ def new_class(
 ) -> None:
     """Make up a class to practise on: a download from Canvas, its gradebook, and a roster.
 
-    Answers are right in some form, have a known mistake, or are left out, and some hand in late,
-    twice or nothing. The same call gives the same class, and a smaller one is its beginning. Keep
+    Answers are right in some form, have a known mistake, or are missing. Some students submit late,
+    twice or never. The same call gives the same class, and a smaller class is its beginning. Keep
     it private: it holds solutions.
     """
     from grader.author.practice import write_class

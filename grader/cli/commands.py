@@ -1,7 +1,7 @@
-"""The table of commands: which module of this room brings which one.
+"""The table of commands, each with the module of this room that defines it.
 
-A module is loaded when one of its commands is asked for, or help lists them all. A student's bundle
-holds the modules of a student's desk alone, and offers what they bring.
+A module is loaded when one of its commands runs, or when help lists all commands. A student's
+bundle holds only the modules for students, and offers only their commands.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MODULE_OF = {
 
 
 def offered() -> list[str]:
-    """The commands whose modules are here."""
+    """The commands whose modules are installed."""
     here = {module for module in MODULE_OF.values() if find_spec(f"{ROOM}.{module}") is not None}
     return [name for name, module in MODULE_OF.items() if module in here]
 
 
 def load(names: Iterable[str]) -> None:
-    """Load what brings these commands; each adds itself to the program."""
+    """Import the modules of these commands; each command adds itself to the program."""
     for module in dict.fromkeys(MODULE_OF[name] for name in names):
         import_module(f"{ROOM}.{module}")

@@ -1,4 +1,4 @@
-"""What an instructor types once there are grades: why, corrected, changed, gone; pages, exports."""
+"""Commands for a gradebook: `explain`, `adjust`, `forget`, `diff`, `report`, `export`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from grader.cli.app import (
 from grader.cli.grade import written
 from grader.course.course import Course
 from grader.lms import SYSTEMS
-from grader.lms.system import Filled, Part, ResultFiles, Table, Totals, totals, write_results
+from grader.lms.system import Part, ResultFiles, Table, totals, write_results
 from grader.records.faults import CallError
 from grader.records.files import write_whole
 from grader.records.rows import listed
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 STUDENT_HELP = "As in the gradebook; or an id, e-mail or name."
 StudentArgument = Annotated[str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP)]
-STANDARD = Path("-")  # in place of a file: standard input or output
+STANDARD = Path("-")  # as a file name: standard input or output
 
-# What `adjust` takes.
+# The parameters of `adjust`.
 CorrectedArgument = Annotated[
     str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP, show_default=False)
 ]
@@ -73,7 +73,7 @@ def explain(
         str,
         typer.Argument(
             metavar="TEST",
-            help="A test's name or title, EXERCISE/TEST, or an exercise: what first cost points.",
+            help="A test's name or title, EXERCISE/TEST, or an exercise for its first lost points.",
         ),
     ],
     isolation: Annotated[
@@ -84,9 +84,9 @@ def explain(
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run one test of a grading again, and show what went in, what came out and from which lines.
+    """Run one test of a grading again, and show its inputs, its results and the lines that ran.
 
-    For your eyes: of a hidden test everything is shown.
+    Keep the output to yourself: it shows all of a hidden test.
     """
     import msgspec
 
@@ -137,8 +137,8 @@ def adjust(
 ) -> None:
     """Correct a student's points in one exercise; the computed grade stays as it was.
 
-    A second correction of the exercise replaces the first. All of them outlive a regrading. Of a
-    table, all lines are checked before any is written.
+    A second correction of the exercise replaces the first. Regrading keeps all corrections. With
+    --from, all lines of the table are checked before any is written.
     """
     from grader.cli import revisions
     from grader.grades.corrections import correction, corrections_from
@@ -184,14 +184,14 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     course: CourseOption = None,
 ) -> None:
-    """Remove a student from a gradebook, with everything that is kept of them."""
+    """Remove a student and all their data from a gradebook."""
     from grader.cli import revisions
     from grader.grades.gradebook import alone, existing_gradebook
     from grader.grades.lookup import find_student
     from grader.grades.privacy import forget_student as remove
 
     opened = instructors_course(course)
-    # A grading at work would bring back who is forgotten.
+    # A grading that runs now would bring the student back.
     with existing_gradebook(folder, opened.name) as book, alone(folder):
         row = find_student(book.rows(), student)
         if not yes:
@@ -210,7 +210,7 @@ def diff(
         list[Path],
         typer.Argument(
             metavar="[OLD] NEW",
-            help="Two gradebooks; or one, and its grades before the last regrading.",
+            help="Two gradebooks; or one, to compare with its grades before the last regrading.",
         ),
     ],
     anonymous: Annotated[
@@ -236,7 +236,7 @@ def diff(
 
 
 def _write(book: Gradebook, course: Course) -> None:
-    """All that is written from a gradebook, again: its pages too, where there are any."""
+    """Write the gradebook's files again, and its pages if it has pages."""
     from grader.grades.gradebook import REPORT
     from grader.report import write_pages
 
@@ -277,7 +277,7 @@ RESULTS = "; ".join(
     if isinstance(grades, ResultFiles)
 )
 
-# The choices of --to: those of the table, which a type checker does not run.
+# The choices of --to. A type checker cannot compute them from the table.
 if TYPE_CHECKING:
     Target = str
 else:
@@ -305,15 +305,15 @@ NamelessOption = Annotated[
     bool,
     typer.Option(
         "--anonymous",
-        help=f"With {listed(NAMELESS, 'or')}: pseudonyms, and nothing of the roster.",
+        help=f"With {listed(NAMELESS, 'or')}: pseudonyms, and no data of the roster.",
     ),
 ]
 
 HELP = f"""Write the grades as another system reads them.
 
-With --into, a CSV that {listed([system.title for system in FILLED], "or")} exported is copied, and
-one column of it filled in. Corrections count. Who handed in nothing has no grade, rather than a
-zero: what is late or missing is for the other system to decide.
+With --into, copies a CSV that {listed([system.title for system in FILLED], "or")} exported, and
+fills in one column. Corrections count. A student without a submission has no grade, rather than a
+zero: the other system applies your policy for late and missing work.
 """
 
 
@@ -332,7 +332,7 @@ def export(
     assignment: AssignmentOption = None,
     course: CourseOption = None,
 ) -> None:
-    """Write the grades as another system reads them: see `HELP`."""
+    """Write the grades as another system reads them; the help is `HELP`."""
     from grader.grades.gradebook import existing_gradebook
     from grader.grades.privacy import anonymous as nameless
     from grader.grades.privacy import pseudonyms_in
@@ -345,7 +345,7 @@ def export(
             rows = nameless(rows, pseudonyms_in(rows, book.salt))
     if anonymous and to not in NAMELESS:
         raise CallError(
-            f"{to} has to know whose grades these are: --anonymous is for {listed(NAMELESS, 'and')}"
+            f"{to} needs the students' names: --anonymous is for {listed(NAMELESS, 'and')}"
         )
     fillable = [system.name for system in FILLED]
     if to not in fillable and (into is not None or column is not None):
@@ -356,33 +356,31 @@ def export(
             raise CallError(f"{to} gets a folder of files: --out - is for tables")
         print(write_results(out or folder / to, rows, what, opened, grades))
         return
-    filled = _table(grades, totals(rows, what, column), into)
+    given = totals(rows, what, column)
+    if into is None:
+        filled = grades.fresh(given)
+    else:
+        assert grades.into is not None
+        filled = grades.into(given, into)
     written_to = _put(filled.text.encode(), out or folder / grades.file, into)
-    for line in filled.told:
+    for line in filled.notes:
         print(line, file=sys.stderr)
     print(written_to, end="")
 
 
 def _put(table: bytes, path: Path, into: Path | None) -> str:
-    """Write a table; the line that says where, if it is a file."""
+    """Write a table; returns the line that names the file, or "" for standard output."""
     if path == STANDARD:
         sys.stdout.buffer.write(table)
         sys.stdout.flush()
         return ""
     if into is not None and path.resolve() == into.resolve():
-        raise CallError(f"{path} would be written over: name another file with --out")
+        raise CallError(f"this would overwrite {path}: name another file with --out")
     try:
         write_whole(path, table)
     except OSError as error:
         raise CallError(f"{path} cannot be written: {error.strerror}") from None
     return f"{path}\n"
-
-
-def _table(grades: Table, given: Totals, into: Path | None) -> Filled:
-    if into is None:
-        return grades.fresh(given)
-    assert grades.into is not None
-    return grades.into(given, into)
 
 
 def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
@@ -392,5 +390,5 @@ def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
     wanted = course.assignment(name)
     exercises = course.select(wanted.exercises)
     if not {*exercises} <= {*book.exercises}:
-        raise CallError(f"{book.folder} does not hold grades of all of {name!r}")
+        raise CallError(f"{book.folder} lacks grades for some exercises of {name!r}")
     return Part(wanted.heading, exercises, wanted)

@@ -22,23 +22,22 @@ from grader.records.rows import counted
 PACKAGES = (
     "torch", "numpy", "pytest", "msgspec", "safetensors", "typer", "rich", "textual", "watchfiles",
 )  # fmt: skip
-GRADING = ("jaxtyping", "sandlock", "pyseccomp")  # which a student does without
-# Absent is what this machine lacks and can do without.
-Standing = Literal["well", "bad", "absent"]
+GRADING = ("jaxtyping", "sandlock", "pyseccomp")  # students do not need them
+State = Literal["well", "bad", "absent"]  # absent: missing, but not needed here
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One thing looked at."""
+    """The result of one examination."""
 
     topic: str
     name: str
-    state: Standing
+    state: State
     text: str
 
 
 def examine(given: Path | None) -> list[Condition]:
-    """Look at everything; what is missing says how to get it."""
+    """Examine everything; the text about a missing part says how to get it."""
     try:
         course: Course | CallError = load_course(find_course(given, student=True))
     except CallError as error:
@@ -47,7 +46,7 @@ def examine(given: Path | None) -> list[Condition]:
     return [*_versions(student), *_course(course), *_isolation(course, student)]
 
 
-def _state(well: bool, needed: bool = True) -> Standing:
+def _state(well: bool, needed: bool = True) -> State:
     return "well" if well else "bad" if needed else "absent"
 
 
@@ -72,8 +71,8 @@ def _versions(student: bool) -> list[Condition]:
         try:
             findings.append(Condition("versions", name, "well", metadata.version(name)))
         except metadata.PackageNotFoundError:
-            told = f"missing: pip install {name}" if needed else "not here: only grading needs it"
-            findings.append(Condition("versions", name, _state(False, needed), told))
+            why = f"missing: pip install {name}" if needed else "not here: only grading needs it"
+            findings.append(Condition("versions", name, _state(False, needed), why))
     return findings
 
 
@@ -85,23 +84,23 @@ def _course(course: Course | CallError) -> list[Condition]:
 
 
 def _answers(course: Course) -> Condition:
-    """What answers are compared with."""
+    """Whether there are solutions or recordings to compare answers with."""
     if course.has_solutions:
         return Condition("course", "solutions", "well", str(course.solutions))
     if not course.recorded.is_dir():
-        told = "not here, and no recordings of them: grading and checking need one of both"
-        return Condition("course", "solutions", "bad", told)
+        why = "not here, and no recordings of them: checks and grading need either"
+        return Condition("course", "solutions", "bad", why)
     try:
         from grader.grading.recorded import Recorded
 
-        Recorded(course).read_all()
+        Recorded(course).rows.verify()
     except (CallError, ImportError) as error:
         return Condition("course", "recordings", "bad", str(error))
     return Condition("course", "recordings", "well", f"{course.recorded}: enough to check answers")
 
 
 def _isolation(course: Course | CallError, student: bool) -> list[Condition]:
-    """Every layer of a jail, with the kernel's reason where there is none, and the bar."""
+    """Every layer of a jail, with the kernel's reason if it is missing; whether they suffice."""
     try:
         from grader.sandbox.jails import MEANING, Warm, shortfall
         from grader.sandbox.session import Limits
@@ -114,8 +113,8 @@ def _isolation(course: Course | CallError, student: bool) -> list[Condition]:
             missing = warm.ready.missing
             reach = shortfall(warm, secrets)
     except (HostFault, OSError) as error:
-        told = f"no jail could be made: {error}"
-        return [Condition("isolation", "jail", _state(False, not student), told)]
+        why = f"no jail could be made: {error}"
+        return [Condition("isolation", "jail", _state(False, not student), why)]
     return [
         *(
             Condition("isolation", layer, "absent", f"none: {missing[layer]}")
@@ -134,9 +133,9 @@ def _isolation(course: Course | CallError, student: bool) -> list[Condition]:
 
 @app.command(rich_help_panel=AUTHORS, epilog="Example: grader doctor")
 def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
-    """Show versions, the course and the isolation layers, and what is missing.
+    """Show versions, the course, the isolation layers, and anything missing.
 
-    Exits with 1 if something is missing without which this machine cannot grade or check.
+    The exit code is 1 if this machine lacks something that it needs to grade or check.
     """
     findings = examine(course)
     if as_json:

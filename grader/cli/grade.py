@@ -1,4 +1,4 @@
-"""`grader grade`: from what was handed in to a gradebook."""
+"""`grader grade`: grades submissions into a gradebook."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from grader.sandbox.session import Device
 
 
-# --- what it takes -------------------------------------------------------------------------------
+# --- parameters ----------------------------------------------------------------------------------
 
 PathsArgument = Annotated[
     list[Path] | None,
@@ -58,13 +58,13 @@ RosterOption = Annotated[
     typer.Option("--roster", metavar="FILE", help="A CSV of the class: id, name, email, …"),
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say who handed in what, and grade nothing.")
+    bool, typer.Option("--dry-run", help="List the submissions without grading them.")
 ]
 AgainOption = Annotated[
-    bool, typer.Option("--again", help="Grade what is in DIR once more, and say what changed.")
+    bool, typer.Option("--again", help="Grade the submissions in DIR again, and show changes.")
 ]
 WatchOption = Annotated[
-    bool, typer.Option("--watch", help="Stay, and grade what arrives in the folder.")
+    bool, typer.Option("--watch", help="Stay, and grade submissions that arrive in the folder.")
 ]
 ClusterOption = Annotated[
     str | None,
@@ -79,34 +79,34 @@ OnlyOption = Annotated[
     typer.Option("--only", metavar="NAME", help="Just this exercise or unit; may be repeated."),
 ]
 LoseOption = Annotated[
-    bool, typer.Option("--replace", help="Lose earlier grades in DIR that this run leaves out.")
+    bool, typer.Option("--replace", help="Delete grades in DIR that this run does not make again.")
 ]
 IsolationOption = Annotated[
     Literal["strong", "weak"],
     typer.Option(
         "--isolation",
-        help="With weak, grade even where submissions could reach secrets: see doctor.",
+        help="With weak, grade even if submissions could reach secrets: see doctor.",
     ),
 ]
 FreshOption = Annotated[
-    bool, typer.Option("--fresh", help="Reuse no grade that DIR has for the same text.")
+    bool, typer.Option("--fresh", help="Do not reuse grades that DIR has for the same text.")
 ]
 PagesOption = Annotated[
     bool | None,
     typer.Option("--pages/--no-pages", help="Write feedback and the report as well (default: do)."),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 JsonLinesOption = Annotated[
     bool, typer.Option("--json-lines", help="Print a line of JSON as each submission ends.")
 ]
 
 
-# Options that do not go together, in pairs, and what to do. A mode that could not honour an option
-# refuses it. A dry run grades nothing: what says how to grade is checked, and not needed.
+# Pairs of options that exclude each other, with the message. A mode refuses options that it cannot
+# honour; a dry run accepts the options for grading, though it does not grade.
 MODES = "--again, --watch and --dry-run exclude one another"
-EXERCISES = "--only, --assignment and --again exclude one another: --again grades what DIR holds"
+EXERCISES = "--only, --assignment and --again exclude one another: --again keeps DIR's exercises"
 KINDS = "--quiet, --json and --json-lines exclude one another"
-PEOPLE = "--watch and --dry-run tell people: leave out --quiet, --json and --json-lines"
+PEOPLE = "--watch and --dry-run print for people: leave out --quiet, --json and --json-lines"
 PLACES = "--cluster goes with neither --jobs nor --watch: its workers do the work"
 APART = {
     ("again", "watch"): MODES, ("again", "dry_run"): MODES, ("watch", "dry_run"): MODES,
@@ -117,18 +117,18 @@ APART = {
     ("dry_run", "quiet"): PEOPLE, ("dry_run", "as_json"): PEOPLE,
     ("dry_run", "json_lines"): PEOPLE,
     ("cluster", "jobs"): PLACES, ("cluster", "watch"): PLACES,
-    ("again", "paths"): "--again grades what is in the gradebook: leave out the submissions",
-    ("again", "roster"): "--again keeps the roster that DIR has: a new one goes with the "
-        "submissions, and grades that nothing changed are reused",
-    ("again", "replace"): "--again grades all that DIR holds: there is nothing to --replace",
-    ("watch", "jobs"): "--watch grades one submission after another: leave out --jobs",
+    ("again", "paths"): "--again grades the submissions in the gradebook: leave out PATH",
+    ("again", "roster"): "--again keeps DIR's roster. To use a new roster, grade the submissions "
+        "with it: unchanged grades are reused",
+    ("again", "replace"): "--again grades all submissions in DIR: leave out --replace",
+    ("watch", "jobs"): "--watch grades submissions one by one: leave out --jobs",
     ("watch", "pages"): "--watch writes no pages: `grader report DIR` writes them",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A grading that ends: how, where to, and what is told of it."""
+    """The settings of one grading run."""
 
     order: Order
     out: Path
@@ -167,13 +167,16 @@ def grade(
 ) -> None:
     """Grade submissions into a gradebook: tables, and pages for students and for you.
 
-    A student's name is the file's, the folder's, or the one in the download; of several hand-ins
-    the last one counts. Where nothing says which of two counts, neither is graded; the others are,
-    and the exit code is 1. Grading a student again in the same folder replaces the grade; where
-    nothing changed that decides it, it is reused, so a run that was stopped goes on where it
-    stopped. A roster is remembered with the grades.
+    A student's name comes from the file, the folder or the download. Of several submissions by one
+    student, the last counts. If it is unclear which is last, that student is not graded, and the
+    exit code is 1. Grading a student again in the same folder replaces the grade. A grade is reused
+    if nothing changed that decides it, so after an interruption the same call continues. The
+    gradebook keeps the roster.
     """
-    given, kind = list(paths or []), _kind(quiet=quiet, as_json=as_json, json_lines=json_lines)
+    given = list(paths or [])
+    kind: DisplayKind = (
+        "quiet" if quiet else "json" if as_json else "json lines" if json_lines else "people"
+    )
     _refuse_nonsense(context.params, given, device, isolation)
     opened = instructors_course(course, "grade")
     people = _roster(roster, out, opened)
@@ -196,8 +199,11 @@ def grade(
         _write_pages(opened, out, silent=kind != "people")
     if kind == "people":
         print(tally.summary(rows))
-    if code := _exit_code(rows):
-        raise typer.Exit(code)
+    statuses = {row.status for row in rows}
+    if "grader_error" in statuses:
+        raise typer.Exit(3)
+    if CONFLICT in statuses:
+        raise typer.Exit(1)
 
 
 def _order(
@@ -211,7 +217,6 @@ def _order(
     *,
     fresh: bool,
 ) -> Order:
-    """How to grade."""
     from grader.grading.order import Order
 
     return Order(
@@ -226,21 +231,15 @@ def _order(
     )
 
 
-def _exit_code(rows: Sequence[Row]) -> int:
-    """3 where the grader failed, 1 where hand-ins in a conflict have no grade."""
-    statuses = {row.status for row in rows}
-    return 3 if "grader_error" in statuses else int(CONFLICT in statuses)
-
-
 @contextmanager
 def _stoppable(out: Path) -> Iterator[None]:
-    """Ctrl-C ends it with a line that says what is kept."""
+    """On Ctrl-C, exit with a line about the grades that are kept."""
     try:
         yield
     except KeyboardInterrupt:
         kept = "nothing was graded"
         if out.exists():
-            kept = f"what was graded so far is kept in {out}, and the same call goes on from there"
+            kept = f"the grades so far are kept in {out}, and the same call continues from there"
         print(f"grader: stopped; {kept}", file=sys.stderr)
         raise typer.Exit(130) from None
 
@@ -248,7 +247,7 @@ def _stoppable(out: Path) -> Iterator[None]:
 def _refuse_nonsense(
     options: Mapping[str, object], paths: Sequence[Path], device: Device, isolation: Isolation
 ) -> None:
-    """Raise `CallError` for options that do not go together, or that lack what they need."""
+    """Raise `CallError` for options that exclude each other, and for missing options."""
     for both, why in APART.items():
         if all(options[name] for name in both):
             raise CallError(why)
@@ -262,18 +261,13 @@ def _refuse_nonsense(
         raise CallError("--watch takes one folder, in which submissions arrive")
     if device != "cpu" and isolation == "strong":
         raise CallError(
-            f"no jail may touch {device}, so submissions run where nothing isolates them: "
-            "--isolation=weak grades all the same, and says so in each grade"
+            f"jails cannot use {device}, so submissions would run without isolation: "
+            "--isolation=weak allows that, and each grade records it"
         )
 
 
-def _kind(*, quiet: bool, as_json: bool, json_lines: bool) -> DisplayKind:
-    """How to tell what comes out."""
-    return "quiet" if quiet else "json" if as_json else "json lines" if json_lines else "people"
-
-
 def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
-    """The roster of this call, or the one of an earlier call."""
+    """The roster of this call, or that of an earlier call."""
     from grader.grades.gradebook import DATABASE, open_gradebook
     from grader.intake import NOBODY, read_roster
 
@@ -288,7 +282,7 @@ def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
 def _chosen(
     course: Course, only: Sequence[str], assignment: str | None, again: Path | None
 ) -> tuple[str, ...]:
-    """The exercises to grade."""
+    """The exercises to grade; `again` is a gradebook whose exercises to keep."""
     from grader.grades.gradebook import existing_gradebook
 
     if again is not None:
@@ -306,12 +300,12 @@ def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
         console.print(line, soft_wrap=True)
     if roster.columns:
         console.print(tables.roster_line(roster), markup=False, soft_wrap=True)
-    _tell(console, arrivals)
+    _print_notes(console, arrivals)
     if arrivals.conflicts:
         raise typer.Exit(1)
 
 
-def _tell(console: Console, arrivals: Arrivals) -> None:
+def _print_notes(console: Console, arrivals: Arrivals) -> None:
     for line in arrivals.told:
         console.print(line, markup=False, soft_wrap=True)
 
@@ -325,11 +319,12 @@ def _once(
 
     arrivals = take_in(paths, run.order.course, roster, DOWNLOADS)
     stderr = Console(stderr=True, highlight=False)
-    in_time = stderr.is_terminal  # for Ctrl-C, where someone is there to press it
-    if in_time and run.kind == "people":
+    # In a terminal, show problems before grading begins: there is still time for Ctrl-C.
+    interactive = stderr.is_terminal
+    if interactive and run.kind == "people":
         for line in tables.conflict_lines(arrivals):
             stderr.print(line, soft_wrap=True)
-        _tell(stderr, arrivals)
+        _print_notes(stderr, arrivals)
     tally = Tally(len(arrivals.submissions))
     with following(tally, run.kind, sys.stdout, stderr) as follow:
         rows = grade_into(
@@ -344,8 +339,8 @@ def _once(
             roster=roster,
             assignment=assignment,
         )
-    if not in_time and run.kind == "people":
-        _tell(Console(highlight=False), arrivals)
+    if not interactive and run.kind == "people":
+        _print_notes(Console(highlight=False), arrivals)
     return rows, tally
 
 
@@ -384,8 +379,8 @@ def _stay(folder: Path, run: _Run, roster: Roster, assignment: str, *, replace: 
     course, console = run.order.course, Console(highlight=False)
     refuse_strangers(run.out, course.name)
     console.print(terminal.course_line(course), soft_wrap=True, markup=False)
-    console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
-    looks = _telling(arriving(folder, course, roster, Event(), DOWNLOADS), console)
+    console.print(f"grading submissions that arrive in {folder}; Ctrl-C ends it", markup=False)
+    looks = _reported(arriving(folder, course, roster, Event(), DOWNLOADS), console)
     graded = grade_arrivals(
         run.out,
         run.order,
@@ -400,8 +395,8 @@ def _stay(folder: Path, run: _Run, roster: Roster, assignment: str, *, replace: 
             console.print(tables.row_line(row))
 
 
-def _telling(looks: Iterable[Arrivals], console: Console) -> Iterator[Arrivals]:
-    """The same looks; what keeps hand-ins from being graded is said once, until it is settled."""
+def _reported(looks: Iterable[Arrivals], console: Console) -> Iterator[Arrivals]:
+    """Pass on each look at the folder, and print each new conflict once."""
     from grader.feedback.terminal import safe
 
     known: set[str] = set()
@@ -416,7 +411,7 @@ def _telling(looks: Iterable[Arrivals], console: Console) -> Iterator[Arrivals]:
 
 
 def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
-    """The pages, or how to get them: that they are missing is no fault of a grading."""
+    """Write the pages, or print how to get them: a grading succeeds without them."""
     from grader.report import require_templates
 
     try:
@@ -424,9 +419,9 @@ def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
     except CallError as error:
         print(f"grader: no pages: {error}", file=sys.stderr)
         return
-    told = written(out, course, quiet=silent)
+    where = written(out, course, quiet=silent)
     if not silent:
-        print(told)
+        print(where)
 
 
 def written(
@@ -437,7 +432,7 @@ def written(
     similarity: bool = True,
     quiet: bool = False,
 ) -> str:
-    """Write the pages of a gradebook, and tell how far that is meanwhile; where they are."""
+    """Write the pages of a gradebook with a progress bar; returns a line that says where."""
     from grader import report
     from grader.feedback import terminal
     from grader.grades.gradebook import existing_gradebook

@@ -1,4 +1,4 @@
-"""What other systems run: a command for each system that calls us."""
+"""`grader host`: a command for each system that runs the grader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.cli.app import app, declare
 from grader.lms import SYSTEMS
 from grader.lms.system import Host
 
-host = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What other systems run.")
+host = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run by other systems.")
 app.add_typer(host, name="host", hidden=True)
 
 

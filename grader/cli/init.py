@@ -1,4 +1,4 @@
-"""`grader init`: the course that an install carries, for whoever has no bundle."""
+"""`grader init`: writes the course that an install carries, for students without a bundle."""
 
 from __future__ import annotations
 

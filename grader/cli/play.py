@@ -1,4 +1,4 @@
-"""What a student plays: a model of their own answers learns something before their eyes."""
+"""`grader play`: trains a model of the student's own answers, live."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def play(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="What to play; a list if none.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of its first weights and batches.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Draws its first weights and batches.")] = 1,
     steps: Annotated[
         int | None, typer.Option("--steps", metavar="N", help="How many at most.")
     ] = None,
@@ -45,7 +45,7 @@ def play(
         typer.Option("--out", metavar="FILE", help="The page to write (default: NAME.html)."),
     ] = None,
     no_questions: Annotated[
-        bool, typer.Option("--no-questions", help="End after the page, and ask nothing.")
+        bool, typer.Option("--no-questions", help="End after the page, without questions.")
     ] = False,
     plain: Annotated[
         bool, typer.Option("--plain", help="Lines of text only, for a screen reader.")
@@ -54,7 +54,7 @@ def play(
 ) -> None:
     """Train a model made of your own answers, ask it things, and get a page to show around.
 
-    Your code runs in this process. Nothing stands in for an answer that is not written.
+    Your code runs in this process. All answers that the model needs must be written.
     """
     from grader.feedback import terminal
 

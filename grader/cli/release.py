@@ -1,4 +1,4 @@
-"""`grader release`: folders to give away."""
+"""`grader release`: writes folders to give away."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from grader.cli.app import (
 from grader.course.course import Course
 from grader.lms import SYSTEMS
 from grader.lms.system import Bundle
+from grader.records.rows import counted
 
 release = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Write folders to give away."
@@ -31,7 +32,7 @@ app.add_typer(release, name="release", rich_help_panel=INSTRUCTORS)
 
 ToOption = Annotated[Path, typer.Option("--to", metavar="DIR", help="The folder to write.")]
 ReplaceOption = Annotated[
-    bool, typer.Option("--replace", help="Write over an earlier bundle in DIR.")
+    bool, typer.Option("--replace", help="Overwrite an earlier bundle in DIR.")
 ]
 
 
@@ -47,20 +48,22 @@ def _opened(course: Path | None, command: str, assignment: str | None) -> Course
 def _recorded(
     write: Callable[..., list[Path]], course: Course, to: Path, replace: bool, jobs: int | None
 ) -> int:
-    """Write a bundle that is recorded first, and show how far it is; the number of its files."""
+    """Write a bundle with recordings and a progress bar; returns the number of files."""
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
 
-    units = len(course.units)
-    with terminal.progress(Console(stderr=True), "recording", units) as advance:
-        jobs = jobs or default_jobs(4 * units)
+    console, exercises = Console(stderr=True), len(course.exercises)
+    if not console.is_terminal:
+        print(f"recording what the cache lacks of {counted(exercises, 'exercise')}", flush=True)
+    with terminal.progress(console, "recording", exercises) as advance:
+        jobs = jobs or default_jobs(exercises)
         return len(write(course, to, lambda _: advance(), replace=replace, jobs=jobs))
 
 
 TorchIndexOption = Annotated[
     str | None,
     typer.Option(
-        "--torch-index", metavar="URL", help="Where pip finds torch for CPU, besides its index."
+        "--torch-index", metavar="URL", help="A second index for pip, with torch for CPU."
     ),
 ]
 
@@ -75,9 +78,9 @@ def release_student(
 ) -> None:
     """Write the student bundle: stubs, public checks, recordings, notebooks; no solution.
 
-    Every public check is run on the references and on all known mistakes, which takes a minute or
-    two: the recorded results then stand in the bundle instead of the solutions. An assignment
-    brings the whole of its units, since a unit is one file.
+    Runs every public check on the references and on all known mistakes: some minutes the first
+    time, and seconds until the course or the kit changes. The bundle holds the recorded results
+    instead of the solutions. With --assignment, it holds whole units, because a unit is one file.
     """
     from grader.release.student import write_student_bundle as write
 
@@ -89,7 +92,7 @@ def release_student(
 #
 # One command for each system that has a bundle, with the options that the bundle needs.
 
-OPTIONS = {"seed": SeedOption, "torch_index": TorchIndexOption}  # besides those that all have
+OPTIONS = {"seed": SeedOption, "torch_index": TorchIndexOption}  # only some bundles take these
 
 
 def _add(name: str, bundle: Bundle) -> None:

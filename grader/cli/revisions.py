@@ -1,6 +1,6 @@
-"""Corrections, removals and differences of a gradebook in a terminal. No logic.
+"""Prints corrections, removals and differences of a gradebook. No logic.
 
-Names, messages and source lines are a student's own: they are printed as plain text.
+Names, messages and source lines come from students, so they are printed without markup.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from grader.feedback.terminal import print_plain, safe
-from grader.grades.changes import ChangedSetting, Changes, ExerciseChange, StudentChange, TestChange
+from grader.grades.changes import Changes, ExerciseChange, StudentChange, TestChange
 from grader.grades.corrections import Correction
 from grader.grades.privacy import Forgotten
 from grader.records.rows import Adjustment, Row, counted, number
 
 SETTINGS = {
-    "seed": "the hidden seed is another one",
-    "course": "the course's tests, references or mistakes are not what they were",
+    "seed": "the hidden seed changed",
+    "course": "the course's tests, references or mistakes changed",
     "torch": "torch {} is now {}",
     "isolation": "isolation by {} is now by {}",
     "device": "the device {} is now {}",
@@ -25,32 +25,32 @@ SETTINGS = {
 TABLES = {
     "grades": "the grade",
     "earlier": "grades of earlier runs ({})",
-    "people": "what the roster says",
+    "people": "the line of the roster",
     "adjustments": "corrections ({})",
     "submissions": "the text",
 }
-SHARED = "what they handed in stays, under its name, for who handed it in too"
-BESIDE = "not touched, and to be made again or removed"
+SHARED = "the submission stays in the gradebook for those who share it"
+OTHERS = "unchanged files, for you to make again or delete"
 ELSEWHERE = (
     "not reached from here: the submissions, the roster's file, exports elsewhere, backups, and "
-    "other systems. Who is still among the submissions is back at the next grading."
+    "other systems. If the submissions still include the student, the next grading adds them again."
 )
 BONUS = "that is more than the exercise is worth: a bonus? 0 takes it back"
 NOTHING = "no grade changed"
-REWEIGHTED = "its tests do not count for what they did"
+REWEIGHTED = "the weights of its tests changed"
 FOLLOWING = {
-    "skipped": "tests that stand on those, and are skipped now: {}",
+    "skipped": "tests that depend on those, and are skipped now: {}",
     "passed": "tests that were skipped, and pass now: {}",
 }
-STILL_CORRECTED = "{} still counts on top{}. If it made up for what is mended now, 0 takes it back"
-ANOTHER_TEXT = "handed in something else"
+STILL_CORRECTED = "{} still counts on top{}. If it made up for a fault now fixed, 0 takes it back"
+ANOTHER_TEXT = "another submission"
 
 
-# --- what a person did ---------------------------------------------------------------------------
+# --- corrections and removals --------------------------------------------------------------------
 
 
 def show_corrections(corrections: Sequence[Correction], console: Console) -> None:
-    """Each correction and what it makes of the points; how many there are."""
+    """Print each correction with its points before and after, then their number."""
     for one in corrections:
         _corrected(one, console)
     if len(corrections) > 1:
@@ -74,34 +74,35 @@ def _corrected(one: Correction, console: Console) -> None:
 
 
 def question(row: Row) -> str:
-    """What to ask before a student is removed."""
+    """The question before a student is removed."""
     known = [row.person.name] if row.person.name else []
     total = [] if row.total is None else [counted(row.total, "point")]
     about = f" ({', '.join([*known, *total])})" if known or total else ""
-    return safe(f"remove {row.student}{about} for good?")
+    return safe(f"remove {row.student}{about} permanently?")
 
 
 def show_forgotten(gone: Forgotten, console: Console) -> None:
-    """What was removed, and what is left to be removed by hand."""
+    """Print the removed data, and the places that the instructor must clear."""
     counts = [TABLES[table].format(count) for table, count in gone.removed.items() if count]
     print_plain(
         console,
-        f"removed what was kept of {gone.student}: {', '.join([*counts, *gone.pages])}",
+        f"removed the data of {gone.student}: {', '.join([*counts, *gone.pages])}",
     )
     if gone.sharers:
         print_plain(console, f"{SHARED}: {', '.join(gone.sharers)}")
     if gone.others:
-        print_plain(console, f"{BESIDE}: {', '.join(gone.others)}")
+        print_plain(console, f"{OTHERS}: {', '.join(gone.others)}")
     print_plain(console, ELSEWHERE)
 
 
-# --- what changed --------------------------------------------------------------------------------
+# --- changes -------------------------------------------------------------------------------------
 
 
 def show_changes(changes: Changes, console: Console) -> None:
-    """Each student whose grade changed, with the tests that decided it."""
+    """Print each student whose grade changed, with the tests that decided it."""
     for setting in changes.settings:
-        print_plain(console, _setting(setting), "yellow")
+        text = SETTINGS[setting.name].format(setting.before, setting.after)
+        print_plain(console, text, "yellow")
     if changes.settings:
         console.print()
     for student in changes.students:
@@ -110,10 +111,6 @@ def show_changes(changes: Changes, console: Console) -> None:
     count = len(changes.students)
     every = count + changes.unchanged
     print_plain(console, f"{count} of {counted(every, 'grade')} changed" if count else NOTHING)
-
-
-def _setting(setting: ChangedSetting) -> str:
-    return SETTINGS[setting.name].format(setting.before, setting.after)
 
 
 def _student(console: Console, change: StudentChange) -> None:
@@ -136,23 +133,23 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
     elif change.corrected_after is not None:
         one = change.corrected_after
         reason = f" ({one.reason})" if one.reason else ""
-        told = STILL_CORRECTED.format(f"the correction by {_signed(one.points)}", reason)
-        print_plain(console, told, "yellow", indent=4)
+        text = STILL_CORRECTED.format(f"the correction by {_signed(one.points)}", reason)
+        print_plain(console, text, "yellow", indent=4)
     if change.reweighted:
         print_plain(console, REWEIGHTED, indent=4)
     for test in change.tests:
-        if not _stands_on_others(test):
+        if not _follows(test):
             print_plain(console, _test(test), indent=4)
             if test.message:
                 print_plain(console, test.message, "dim", indent=6)
     for status in ("skipped", "passed"):
-        count = sum(_stands_on_others(t) and t.after == status for t in change.tests)
+        count = sum(_follows(t) and t.after == status for t in change.tests)
         if count:
             print_plain(console, FOLLOWING[status].format(count), "dim", indent=4)
 
 
-def _stands_on_others(change: TestChange) -> bool:
-    """Whether it changed since a test before it did: that one says why."""
+def _follows(change: TestChange) -> bool:
+    """Whether a test changed only because an earlier test did."""
     return change.after == "skipped" or (change.before, change.after) == ("skipped", "passed")
 
 
@@ -160,7 +157,7 @@ def _test(change: TestChange) -> str:
     if change.before is None or change.after is None:
         return f"{change.title}: {'gone' if change.after is None else f'new, {change.after}'}"
     if change.before == change.after:
-        return f"{change.title}: {change.after}, and counts otherwise"
+        return f"{change.title}: {change.after}, with another weight"
     return f"{change.title}: {_arrow(change.before, change.after)}"
 
 

@@ -1,13 +1,12 @@
-"""What a student types: checks, hints, progress, and the zip to hand in."""
+"""Commands for students: checks, hints, progress, and the zip to submit."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import typer
@@ -26,27 +25,18 @@ from grader.cli.app import (
     students_course,
 )
 from grader.course.course import Course
+from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError
-from grader.student.answers import UNKNOWN, digests_of
-from grader.student.progress import (
-    ALL_SOLVED,
-    FREE,
-    LAST_HINT,
-    LastCheck,
-    Progress,
-    next_hint,
-    read_progress,
-    record_checks,
-    record_progress,
-)
-from grader.student.standing import Standing, standing_after, standing_of
+from grader.student.lesson import ALL_SOLVED, FREE, LAST_HINT, Lesson, closing
+from grader.student.standing import standing_of
 
 if TYPE_CHECKING:
+    from grader.feedback.verdict import Verdict
     from grader.student.reward import Reward
 
 
-NO_LIMIT = "loading torch; then your code runs without a time limit, and Ctrl-C shows where it is"
-WHERE_IT_IS = "to see at which line {0} is: grader check {0} --show, and then Ctrl-C"
+NO_LIMIT = "loading torch; your code runs without a time limit, and Ctrl-C shows the current line"
+WHERE_IT_IS = "to see the line at which {0} spends its time: grader check {0} --show, then Ctrl-C"
 
 
 def _version(wanted: bool) -> None:
@@ -83,7 +73,7 @@ def check(
     ] = None,
     show: Annotated[
         bool,
-        typer.Option("--show", help="Show inputs, the shapes along the way, and your prints."),
+        typer.Option("--show", help="Show inputs, shapes line by line, and your prints."),
     ] = False,
     pdb: Annotated[
         bool, typer.Option("--pdb", help="Stop in your code, at the input that it gets wrong.")
@@ -95,8 +85,8 @@ def check(
 ) -> None:
     """Run the public checks on your answers, and say what is wrong first.
 
-    With --show or --pdb, look closer at one exercise: your code then runs in this process, and what
-    never ends is ended by Ctrl-C.
+    With --show or --pdb, look closer at one exercise. Your code then runs in this process, and
+    Ctrl-C stops an endless loop.
     """
     from grader.feedback import terminal
 
@@ -110,17 +100,15 @@ def check(
         terminal.waiting("loading torch"),
         open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
-        digests = digests_of(opened)  # before the check: what is saved meanwhile is not of it
+        # Taken before the check, which does not see later saves.
+        lesson = Lesson(opened) if folder is None else None
         results = checker.check()
-    before, standing = Progress(), None
-    if folder is None:
-        before = _remember(partial(record_checks, opened.folder, results, digests))
-        standing = standing_after(opened, before, results, digests)
+    verdicts = lesson.record(results) if lesson is not None else [*map(verdict_of, results)]
+    _warn(lesson)
     if as_json:
         print(msgspec.json.encode(results).decode())
     else:
-        console = Console(highlight=False)
-        _print_checks(console, opened, results, before, standing, bool(names))
+        _print_checks(Console(highlight=False), opened, verdicts, lesson, bool(names))
     if any(result.faulty for result in results):
         raise typer.Exit(3)
     raise typer.Exit(0 if all(result.solved for result in results) else 1)
@@ -142,84 +130,73 @@ def _look_closer(
     from grader.inspection.screen import show_cases
     from grader.inspection.tracing import show as cases_of
 
-    digests = digests_of(course)
+    lesson = Lesson(course)
     passed = show_cases(cases_of(course, names[0], folder), Console(highlight=False))
-    if passed and folder is None:  # what does not pass may have been stopped
-        checked = {names[0]: LastCheck(True, digests.get(names[0], UNKNOWN))}
-        _remember(partial(record_progress, course.folder, checked=checked))
+    if passed and folder is None:  # without a pass, Ctrl-C may have cut it short
+        lesson.passed(names[0])
+        _warn(lesson)
     return int(not passed)
 
 
-def _remember(record: Callable[[], Progress]) -> Progress:
-    """Add to a student's progress, and return what it comes to, or nothing.
-
-    A folder that cannot be read or written costs a warning, and no verdict.
-    """
-    try:
-        return record()
-    except CallError as error:
-        print(f"grader: progress is not recorded: {error}", file=sys.stderr)
-        return Progress()
+def _warn(lesson: Lesson | None) -> None:
+    if lesson is not None and lesson.unrecorded:
+        print(f"grader: {lesson.unrecorded}", file=sys.stderr)
 
 
 def _print_checks(
     console: Console,
     course: Course,
-    results: Any,
-    before: Progress,
-    standing: Standing | None,
-    detail: bool,
+    verdicts: Sequence[Verdict],
+    lesson: Lesson | None,
+    named: bool,
 ) -> None:
     from grader.feedback import terminal
-    from grader.feedback.verdict import verdict_of
-    from grader.student.closing import closing
-    from grader.student.running import told_of_file
+    from grader.student.program import left_out
 
     unit = None
-    for result in results:
-        if result.unit != unit:
-            unit = result.unit
+    for verdict in verdicts:
+        if verdict.unit != unit:
+            unit = verdict.unit
             title = next(u.title for u in course.units if u.name == unit)
             console.print(f"\n[bold]{unit}[/bold]: {title}")
-        verdict = verdict_of(result, result.name in before.solved)
-        terminal.show_verdict(console, verdict, detail)
-    below = closing(course, results, standing, named=detail)
+        terminal.show_verdict(console, verdict, named)
+    below = closing(course, verdicts, lesson.standing if lesson is not None else None, named=named)
     console.print(f"\n{below.count}")
     if below.hidden:
         console.print(f"[dim]{below.hidden}[/dim]")
-    late = [r.name for r in results if any(test.status == "timeout" for test in r.tests)]
-    for name in late:
-        console.print(f"[dim]{WHERE_IT_IS.format(name)}[/dim]")
-    if detail and standing is not None:
-        told = (line for result in results for line in told_of_file(course, result.name))
-        for line in dict.fromkeys(told):  # each once, though exercises share a file
+    for verdict in verdicts:
+        if any(finding.status == "timeout" for finding in verdict.findings):
+            console.print(f"[dim]{WHERE_IT_IS.format(verdict.exercise)}[/dim]")
+    if named and lesson is not None:
+        lines = (line for verdict in verdicts for line in left_out(course, verdict.exercise))
+        for line in dict.fromkeys(lines):  # each once, though exercises share a file
             terminal.print_plain(console, line, "dim")
-    if standing is not None and detail and len(results) == 1 and results[0].solved:
-        _after_solved(console, course, results[0].name, before)
+        if len(verdicts) == 1 and verdicts[0].solved:
+            _after_solved(console, lesson, verdicts[0])
     if below.next:
         console.print(below.next)
 
 
-def _after_solved(console: Console, course: Course, name: str, before: Progress) -> None:
-    """What there is to read the first time; later, where it is to be found."""
+def _after_solved(console: Console, lesson: Lesson, verdict: Verdict) -> None:
+    """Print the explanation at the first solve; later, only how to read it again."""
     from grader.student.reward import reward
 
-    if name in before.solved:
-        console.print(f"[dim]why it works, and what to try: grader after {name}[/dim]")
+    if verdict.solved_before:
+        console.print(f"[dim]why it works, and ideas to try: grader after {verdict.exercise}[/dim]")
         return
     console.print()
-    _print_reward(console, reward(course, name, before))
+    _print_reward(console, reward(lesson.standing, verdict.exercise))
     console.print()
 
 
 @app.command("list", rich_help_panel=STUDENTS, epilog="Example: grader list softmax --todo")
 def list_(
     names: NamesArgument = None,
-    todo: Annotated[bool, typer.Option("--todo", help="Only what is not solved now.")] = False,
+    todo: Annotated[bool, typer.Option("--todo", help="Only unsolved exercises.")] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the exercises: which are solved, which fail now, and how many hints you have read."""
+    """List the exercises: solved, failing now, and how many hints you have read."""
     from grader.student.listing import listed
 
     opened = students_course(course)
@@ -263,20 +240,17 @@ def hint(
     course: CourseOption = None,
 ) -> None:
     """Give the next hint: first a question, then a pointer, then nearly the solution."""
-    opened = students_course(course)
-    progress = read_progress(opened.folder)
+    lesson = Lesson(students_course(course))
+    name = name or lesson.standing.next
     if name is None:
-        name = standing_of(opened).next
-        if name is None:
-            print(ALL_SOLVED)
-            return
-    level, text = next_hint(opened, name, progress)
-    levels = len(opened.exercises[name].hints)
-    _remember(partial(record_progress, opened.folder, hints={name: level}))
+        print(ALL_SOLVED)
+        return
+    given = lesson.hint(name)
+    _warn(lesson)
     console = Console(highlight=False)
-    console.print(f"[bold]{name}[/bold], hint {level} of {levels}")
-    console.print(text, markup=False)
-    another = f"another one: grader hint {name}" if level < levels else LAST_HINT
+    console.print(f"[bold]{name}[/bold], hint {given.level} of {given.of}")
+    console.print(given.text, markup=False)
+    another = f"the next hint: grader hint {name}" if given.level < given.of else LAST_HINT
     console.print(f"[dim]{another}; {FREE}[/dim]")
 
 
@@ -295,14 +269,13 @@ def after(
     """Read why a solved exercise works, another way to write it, and something to try."""
     from grader.student import reward
 
-    opened = students_course(course)
-    progress = read_progress(opened.folder)
+    standing = standing_of(students_course(course))
     if name is None:
-        solved = ", ".join(one for one in opened.exercises if one in progress.solved)
-        print(f"type grader after NAME, of what you have solved: {solved or 'nothing yet'}")
+        once = standing.progress.solved
+        solved = ", ".join(one for one in standing.course.exercises if one in once)
+        print(f"type grader after NAME. You have solved: {solved or 'nothing yet'}")
         return
-    found = reward.after(opened, name, progress)
-    _print_reward(Console(highlight=False), found)
+    _print_reward(Console(highlight=False), reward.after(standing, name))
 
 
 def _print_reward(console: Console, found: Reward) -> None:
@@ -326,7 +299,7 @@ def look(
 ) -> None:
     """See a unit at work: a picture or numbers from your own answers.
 
-    Your code runs in this process; Ctrl-C ends what never ends.
+    Your code runs in this process; Ctrl-C stops an endless loop.
     """
     from grader.feedback import terminal
     from grader.student.scripts import listed_looks, run_look, title_of_look
@@ -346,14 +319,14 @@ def look(
 def try_(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="An experiment, or an exercise that has some."),
+        typer.Argument(metavar="[NAME]", help="An experiment, or an exercise with experiments."),
     ] = None,
     course: CourseOption = None,
 ) -> None:
     """See why: an experiment that draws or counts; without a name, list them.
 
-    Nothing needs to be solved for it. Your own answer is used once it is solved; Ctrl-C ends what
-    never ends.
+    You need not solve anything first. Once you have solved an exercise, its experiments use your
+    answer. Ctrl-C stops an endless loop.
     """
     from grader.feedback import terminal
     from grader.student import scripts
@@ -378,14 +351,12 @@ def reset(
     ],
     undo: Annotated[
         bool,
-        typer.Option(
-            "--undo", help="Bring back what you had before its last reset, and nothing else."
-        ),
+        typer.Option("--undo", help="Bring back only what you had written before its last reset."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     course: CourseOption = None,
 ) -> None:
-    """Put the stub of an exercise back into your file; what was there is kept beside it."""
+    """Put the stub of an exercise back into your file; a copy of your file is kept."""
     from grader.student import resetting
 
     opened = students_course(course)
@@ -393,8 +364,8 @@ def reset(
     if undo:
         restored = resetting.undo(opened, name)
         if restored is None:
-            raise CallError(f"nothing of {name} was reset so far: there is nothing to take back")
-        print(f"{name} is back in {restored}; once more takes this back")
+            raise CallError(f"{name} was not reset so far: there is nothing to take back")
+        print(f"{name} is back in {restored}; the same command once more takes this back")
         return
     path = opened.stub_file(opened.unit_of.get(name, name))
     if not yes:
@@ -415,8 +386,8 @@ def run(
     ] = None,
     course: CourseOption = None,
 ) -> None:
-    """Run your file from top to bottom, as Python does: a check runs definitions only."""
-    from grader.student.running import run_file
+    """Run your whole file from top to bottom, as Python does; a check runs only definitions."""
+    from grader.student.program import run_file
 
     opened = students_course(course)
     name = name or standing_of(opened).next or opened.asked[-1]
@@ -429,26 +400,28 @@ def pack(
         "answers.zip"
     ),
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Write it even if something in it is not right.")
+        bool, typer.Option("--anyway", help="Write it even if some answers are not right.")
     ] = False,
     backend: BackendOption = "auto",
     course: CourseOption = None,
 ) -> None:
-    """Make the zip to hand in, and check what is in it before it is written.
+    """Check your answers, and make the zip to submit.
 
-    In it are the .py files and notebooks of the course's folder, and the notebooks beside it in
-    which you have worked. If something is not solved, or may not be what you mean, nothing is
-    written without --anyway.
+    The zip holds the .py files and notebooks of the course's folder, and the notebooks of the
+    folder next to it in which you have worked. If an exercise is not solved, or has two different
+    answers, the zip is only written with --anyway.
     """
     from grader.feedback import terminal
     from grader.student import packing
 
     opened = students_course(course)
     opened.require_answers()
-    with terminal.waiting("checking what is handed in"):
-        digests = digests_of(opened)
+    with terminal.waiting("checking your answers"):
+        lesson = Lesson(opened)
+        before = lesson.standing.progress
         packed = packing.pack_answers(opened, to, backend)
-    before = _remember(partial(record_checks, opened.folder, packed.results, digests))
+    lesson.record(packed.results)
+    _warn(lesson)
     objections = [*packing.objections(opened, packed, before)]
     console = Console(highlight=False)
     for line in packing.settle(opened, packed, objections, to, "grader pack --anyway", anyway):
@@ -467,16 +440,24 @@ def watch(
         ),
     ] = None,
     plain: Annotated[
-        bool, typer.Option("--plain", help="Lines of text only, for a screen reader.")
+        bool,
+        typer.Option(
+            "--plain",
+            help="Lines of text for a screen reader: a check after every save, and no keys.",
+        ),
     ] = False,
     poll: Annotated[
         bool,
-        typer.Option("--poll", help="Look at the files all the time; wait for no event."),
+        typer.Option("--poll", help="Look at the files all the time, for network drives."),
     ] = False,
     backend: BackendOption = "auto",
     course: CourseOption = None,
 ) -> None:
-    """Show an exercise, and check it whenever you save."""
+    """Show an exercise, and check it whenever you save.
+
+    --plain has no keys, and changes the exercise when you save another one. Type in another
+    terminal what the keys do: grader hint NAME, list, check NAME --show, reset NAME. Ctrl-C stops.
+    """
     from grader.student.watch import run_watch
 
     opened = students_course(course)
@@ -492,7 +473,7 @@ def mcp(
         Literal["claude", "cursor", "vscode"] | None,
         typer.Option(
             "--config",
-            help="Print the file by which this assistant starts it: claude, cursor or vscode.",
+            help="Print the configuration for this assistant: claude, cursor or vscode.",
         ),
     ] = None,
     backend: BackendOption = "auto",
@@ -501,7 +482,7 @@ def mcp(
     """Serve an assistant that tutors: statements, checks and hints, and no solution.
 
     An assistant starts this by itself, and talks to it over standard input and output (MCP). It
-    looks for how in .mcp.json (Claude), .cursor/mcp.json or .vscode/mcp.json: see --config.
+    reads .mcp.json (Claude), .cursor/mcp.json or .vscode/mcp.json: see --config.
     """
     from grader.student.tutor import configuration, serve
 

@@ -1,4 +1,4 @@
-"""Tables and lists of a class, a hand-in and an audit, for a terminal."""
+"""Prints a class's grades, a list of submissions and an audit, for a terminal."""
 
 from __future__ import annotations
 
@@ -24,30 +24,28 @@ if TYPE_CHECKING:
     from grader.run.tally import DisplayKind, Tally
 
 
-FILES = 2  # of a submission that are named in a list of a class
-LEAST_OF_A_NAME = 16  # characters of a student's name in a table
-WIDE = 200  # columns for what no terminal shows: a file, another program
+FILES = 2  # named for each submission in a list
+LEAST_OF_A_NAME = 16  # characters of a student's name that a table keeps
+WIDE = 200  # columns, if the output goes to a file or program
 
 
 def gradebook_table(course: Course, rows: Sequence[Row], width: int) -> Table:
-    """One row a student: status, points per unit, total.
+    """One row for each student: status, points per unit, total.
 
-    Where names would all but vanish in so many columns, points per unit are left out, with a line
-    that says so.
+    If the columns leave too little room for names, the points per unit give way to a line that says
+    so.
     """
     whole = _gradebook_table(course, rows, _units(course, rows))
-    fixed = sum(max(map(len, column)) + 1 for column in _texts(whole)[1:])
+    fixed = sum(
+        max(len(str(text)) for text in (column.header, *column.cells)) + 1
+        for column in whole.columns[1:]
+    )
     if fixed + LEAST_OF_A_NAME <= width:
         return whole
     table = _gradebook_table(course, rows, [])
-    table.caption = "points per unit need a wider terminal; they stand in gradebook.csv"
+    table.caption = "points per unit need a wider terminal; gradebook.csv has them"
     table.caption_justify = "left"
     return table
-
-
-def _texts(table: Table) -> list[list[str]]:
-    """What stands in each column, the head too."""
-    return [[str(text) for text in (column.header, *column.cells)] for column in table.columns]
 
 
 def _gradebook_table(
@@ -70,20 +68,20 @@ def _gradebook_table(
         _add_numbers(table, head, (row[place] for row in cells), style)
     for row, points in zip(rows, cells, strict=True):
         style = "" if row.status == "graded" else "yellow"
-        # A column that may wrap is what Rich makes narrower; a name is cut off instead.
+        # Rich narrows only columns that may wrap; this column may, but cuts names off instead.
         student = Text(who(row), no_wrap=True, overflow="ellipsis")
         table.add_row(student, Text(row.status, style=style), *points)
     return table
 
 
 def _add_numbers(table: Table, head: str, numbers: Iterable[str], style: str | None = None) -> None:
-    # A long name gives way, and never a number.
+    # Too long a row shortens the name, never a number.
     width = max(map(len, (head, *numbers)))
     table.add_column(head, justify="right", style=style, no_wrap=True, min_width=width)
 
 
 def _points(course: Course, row: Row, units: Sequence[str]) -> list[str]:
-    """The points in each unit, and in all; they are not known where the grader failed."""
+    """The points in each unit, then the total; "?" if the grader failed, "-" without a grade."""
     if row.total is None:
         return ["?" if row.grade else "-"] * (len(units) + 1)
     by_unit = [sum(p for e, p in row.points.items() if course.unit_of[e] == u) for u in units]
@@ -91,7 +89,7 @@ def _points(course: Course, row: Row, units: Sequence[str]) -> list[str]:
 
 
 def _units(course: Course, rows: Sequence[Row]) -> list[tuple[int, str]]:
-    """Number and name of each unit that was graded."""
+    """The number and name of each graded unit."""
     present = {exercise.unit for row in rows if row.grade for exercise in row.grade.exercises}
     return [(n, unit.name) for n, unit in enumerate(course.units, 1) if unit.name in present]
 
@@ -99,7 +97,7 @@ def _units(course: Course, rows: Sequence[Row]) -> list[tuple[int, str]]:
 def print_rows(
     course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: DisplayKind
 ) -> None:
-    """What came out of a grading: for people a table, for programs JSON or nothing but errors."""
+    """Print a grading's results: for people a table, for programs JSON or only errors."""
     from grader.run.tally import sum_up
 
     match kind:
@@ -139,15 +137,16 @@ def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -
     console.print(legend(course, rows), soft_wrap=True)
     _print_notes(rows, console)
     if tally.reused:
-        told = (
+        reused = (
             f"{tally.reused} of {tally.total} are reused from {out}: same text, course, seed and "
             "versions; --fresh grades them again"
         )
-        console.print(told, soft_wrap=True, markup=False)
-    handed_in = len({row.grade.submission for row in rows if row.grade})
-    told = counted(handed_in, "submission")
+        console.print(reused, soft_wrap=True, markup=False)
+    submissions = len({row.grade.submission for row in rows if row.grade})
     console.print(course_line(course), soft_wrap=True, markup=False)
-    console.print(f"{told} in {out / 'gradebook.csv'}", soft_wrap=True)
+    console.print(
+        f"{counted(submissions, 'submission')} in {out / 'gradebook.csv'}", soft_wrap=True
+    )
 
 
 def _print_notes(rows: Sequence[Row], console: Console) -> None:
@@ -156,14 +155,14 @@ def _print_notes(rows: Sequence[Row], console: Console) -> None:
 
 
 def row_line(row: Row) -> Text:
-    """One student in one line, as soon as the grade is there."""
+    """A student's status and points in one line."""
     most = f" of {number(row.grade.max)}" if row.grade else ""
     total = "?" if row.total is None else number(row.total)
     return Text(f"{who(row)}: {row.status}, {total}{most}")
 
 
 def legend(course: Course, rows: Sequence[Row]) -> str:
-    """What the numbers over the columns mean."""
+    """The names of the units that number the columns."""
     return ", ".join(f"{n} {name.replace('_', ' ')}" for n, name in _units(course, rows))
 
 
@@ -172,7 +171,7 @@ def _short(points: float) -> str:
 
 
 def arrivals_lines(arrivals: Arrivals) -> Iterator[Text]:
-    """Who handed in what, before anything is graded: a line each, and one for each problem."""
+    """The arrived submissions before grading: a line for each, and for each problem."""
     absent = {key: one for key, one in arrivals.people.items() if key not in arrivals.conflicts}
     for one in arrivals.submissions:
         style = "" if one.status == "ready" else "yellow"
@@ -188,7 +187,7 @@ def arrivals_lines(arrivals: Arrivals) -> Iterator[Text]:
 
 
 def conflict_lines(arrivals: Arrivals) -> Iterator[Text]:
-    """A line for each conflict: which hand-ins, and what to do."""
+    """A line for each conflict: the submissions in it, and how to settle it."""
     for why in dict.fromkeys(arrivals.conflicts.values()):
         yield Text(safe(NOT_GRADED.format(why)), style="yellow")
 
@@ -208,7 +207,7 @@ def _named(student: str, people: Mapping[str, Person]) -> str:
 
 
 def roster_line(roster: Roster) -> str:
-    """Which columns of a roster were taken for what."""
+    """The meanings that were given to a roster's columns."""
     taken = [f"{kind} from {' or '.join(titles)}" for kind, titles in roster.columns.items()]
     kept = [*dict.fromkeys(title for person in roster.people for title in person.extra)]
     also = [f"kept as they are: {', '.join(kept)}"] if kept else []
@@ -224,9 +223,9 @@ AUDITED = {
     "margin": "margins",
 }  # fmt: skip
 EXCUSED = {
-    "mutant": "Mutants that no test need kill", "mistake": "Mistakes that are told without a name",
-    "test": "Tests that stay although others tell of the same",
-    "margin": "Known answers that come near a tolerance",
+    "mutant": "Mutants that no test need kill", "mistake": "Mistakes that need no name",
+    "test": "Tests that may repeat others",
+    "margin": "Known answers that may come near a tolerance",
 }  # fmt: skip
 
 
@@ -235,7 +234,7 @@ def audit_report(
     near: Sequence[Audited],
     counted: Mapping[str, Mapping[str, tuple[int, int]]],
 ) -> Iterator[Table | Text]:
-    """What was excused, what came `near` a tolerance, and a row for each unit: well / all."""
+    """The excused findings, those `near` a tolerance, and a row for each unit: well / all."""
     for kind, title in EXCUSED.items():
         excused = [f for f in findings if f.kind == kind and f.excused]
         if excused:
@@ -245,7 +244,7 @@ def audit_report(
     if near:
         yield Text("Nearest to a tolerance, from below and from above:", style="bold")
     for finding in near:
-        yield Text(f"  {finding.name}: {finding.ratio:.3g} of what is allowed")
+        yield Text(f"  {finding.name}: {finding.ratio:.3g} of the tolerance")
     sums = {
         kind: (
             sum(row[kind][0] for row in counted.values()),
@@ -265,7 +264,7 @@ def audit_report(
 
 
 def audited_setting(label: str, findings: Sequence[Audited]) -> Iterator[str]:
-    """What an audit in one setting came to, and what was wrong in it."""
+    """The result of an audit in one setting, with its failures."""
     wrong = [finding for finding in findings if not finding.well]
     ending = f"{len(wrong)} not as they should be" if wrong else "all as they should be"
     yield f"{label}: {counted(len(findings), 'case')}, {ending}"
@@ -274,7 +273,7 @@ def audited_setting(label: str, findings: Sequence[Audited]) -> Iterator[str]:
 
 
 def differing_settings(labels: Sequence[str], found: Sequence[Difference]) -> Iterator[str]:
-    """Where audits differ, with the verdict in each setting."""
+    """The differences between audits, with the verdict in each setting."""
     for difference in found:
         yield f"{difference.kind} {difference.name} differs:"
         for label, verdict in zip(labels, difference.verdicts, strict=True):
@@ -286,10 +285,10 @@ def differing_settings(labels: Sequence[str], found: Sequence[Difference]) -> It
 def _verdict(verdict: SettingVerdict | None) -> str:
     if verdict is None:
         return "no such case"
-    told = "excused" if verdict.excused else "as it should be" if verdict.well else "wrong"
+    state = "excused" if verdict.excused else "as it should be" if verdict.well else "wrong"
     points = "" if verdict.points is None else f", earned {number(verdict.points)}"
     names = "".join(f", called {name!r}" for name in verdict.given)
-    return told + points + names
+    return state + points + names
 
 
 def _share(counts: tuple[int, int]) -> str:

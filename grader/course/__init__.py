@@ -1,4 +1,4 @@
-"""What is asked: course file, contracts, statements, seeded inputs, references, tests as data.
+"""A course as its author wrote it: file, contracts, statements, inputs, references, tests as data.
 
-It knows what an author wrote, and no submission. Nothing here runs a student's code.
+It knows no submission and runs no student code.
 """

@@ -1,6 +1,6 @@
-"""What a student reads once an exercise is solved: ``afterwards/UNIT.toml`` beside the stubs.
+"""Texts to read after an exercise is solved, from ``afterwards/UNIT.toml`` next to the stubs.
 
-It explains what was just written, and holds no code of a solution: a bundle gives it away.
+They explain the solved exercise. They contain no code of a solution, since students get them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from grader.records.faults import CallError
 
 
 class Afterwards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Three short texts about one exercise."""
+    """Three short texts about an exercise."""
 
     why: str  # why it works
-    another_way: str  # other roads to the same result, in words and names of functions
-    try_it: str  # one change to make, and what to watch for
+    another_way: str  # another way to the same result, in words and names of functions
+    try_it: str  # a change to make, with the effect to expect
 
     @property
     def sections(self) -> tuple[tuple[str, str], ...]:
-        """Heading and text of each, in reading order; a text is one paragraph."""
+        """Pairs of heading and text, in reading order; each text is a paragraph."""
         texts = (self.why, self.another_way, self.try_it)
         return tuple(zip(HEADINGS, (" ".join(text.split()) for text in texts), strict=True))
 
@@ -32,9 +32,9 @@ HEADINGS = ("Why it works", "Another way", "Try it")
 
 
 def afterwards(course: Course, name: str) -> Afterwards | None:
-    """What there is to read after this exercise, or None where its course has no such text.
+    """The texts to read after this exercise, or None if its course has none.
 
-    Raises `CallError` for a file that is there and not right.
+    Raises `CallError` if the file exists but cannot be read.
     """
     return _texts(course.afterwards_file(course.unit_of[name])).get(name)
 

@@ -1,8 +1,8 @@
-"""Collecting graders: pytest finds the test functions once, and hands them over as plain data.
+"""Collect tests: pytest finds the test functions once, and they are returned as plain data.
 
-Graders are ordinary pytest files, so that any tool can run them. The kit's own runner calls the
-collected functions directly, without pytest's protocol; to keep both in agreement, whatever would
-make them differ (classes, other fixtures) is refused here, with file and line.
+Graders are ordinary pytest files: any tool can run them. The kit's own runner calls the collected
+functions directly, without pytest's protocol. Features that would make the two differ, such as
+classes and other fixtures, are refused here with file and line.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ Marked = TypeVar("Marked", bound=Callable[..., None])
 
 
 class rung:  # noqa: N801
-    """The ladder: each rung is a decorator. Rungs are climbed in the order in which they stand.
+    """The ladder: each rung is a decorator for tests. Tests run in the order of `order`.
 
-    `rules` are the keys of the statement's rules that a test checks, `COMPUTES` and `RETURNS` among
-    them; `quotes` says it of one case of a test where cases differ.
+    `rules` are the keys of the statement's rules that a test checks; `COMPUTES` and `RETURNS` are
+    built in. If the cases of a test check different rules, `quotes` sets those of a case.
 
-    *exists* and *signature* come before these and are checked by the engine itself. When a rung
-    that others stand on fails, those are skipped, so that one bug is told once. Shape tests carry
-    no points.
+    The engine itself checks *exists* and *signature*. When a rung fails, later rungs that depend
+    on it are skipped, to report a bug only once. Shape tests carry no points.
     """
 
     order = (
@@ -59,14 +58,14 @@ class rung:  # noqa: N801
     def value(
         exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
     ) -> Callable[[Marked], Marked]:
-        """The result agrees with the reference. At least half of an exercise's points."""
+        """The result agrees with the reference. Value tests hold at least half of the points."""
         return _mark(exercise, "value", points, rules)
 
     @staticmethod
     def property(
         exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
     ) -> Callable[[Marked], Marked]:
-        """Something that holds for every right answer: rows sum to one, no peeking."""
+        """A property of every right answer, such as rows that sum to one, or causality."""
         return _mark(exercise, "property", points, rules)
 
     @staticmethod
@@ -80,7 +79,7 @@ class rung:  # noqa: N801
     def stability(
         exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
     ) -> Callable[[Marked], Marked]:
-        """Extreme inputs give finite, right results."""
+        """Extreme inputs give finite and right results."""
         return _mark(exercise, "stability", points, rules)
 
     @staticmethod
@@ -91,16 +90,16 @@ class rung:  # noqa: N801
         rules: Sequence[str] = (COMPUTES,),
         memory_mb: int | None = None,
     ) -> Callable[[Marked], Marked]:
-        """Work and memory grow no faster than they must.
+        """Work and memory grow no faster than necessary.
 
-        With `memory_mb` the answer runs in a process of its own, which the kernel gives that much
-        memory and no more: proof, where a count is evidence. Only jails keep to it.
+        With `memory_mb`, the test gets its own process, and the kernel limits its memory. That is
+        proof, while a count of operations is only evidence. Only jails enforce the limit.
         """
         return _mark(exercise, "efficiency", points, rules, memory_mb)
 
     @staticmethod
     def quotes(*rules: str) -> pytest.MarkDecorator:
-        """For ``pytest.param(…, marks=rung.quotes("large"))``: the rules that this case checks."""
+        """The rules that a case checks: ``pytest.param(…, marks=rung.quotes("large"))``."""
         return pytest.mark.grader_quotes(*rules)
 
 
@@ -121,16 +120,16 @@ BEHIND_THEM = frozenset({"request", "_grader_desk", "_grader_student"})
 
 @dataclass(frozen=True)
 class Case:
-    """One set of parameters of a test."""
+    """A set of parameters of a test."""
 
-    label: str  # "" for a test that is not parametrised
+    label: str  # "" for a test without parameters
     parameters: Mapping[str, Any]
-    rules: tuple[str, ...] = (COMPUTES,)  # what it checks, by the statement's keys
+    rules: tuple[str, ...] = (COMPUTES,)  # keys of the rules that it checks
 
 
 @dataclass(frozen=True)
 class Test:
-    """One test function; all its cases must pass."""
+    """A test function; all its cases must pass."""
 
     name: str
     title: str
@@ -142,7 +141,7 @@ class Test:
     fixtures: tuple[str, ...]
     cases: tuple[Case, ...]
     place: str  # file and line, for authors
-    memory_mb: int | None = None  # that its process may use, if less than the course gives
+    memory_mb: int | None = None  # memory limit, if lower than the course's
 
     __test__ = False
 
@@ -153,15 +152,17 @@ class Test:
 
     @cached_property
     def key(self) -> str:
-        """A public and a hidden test may have one name."""
+        """A unique key: a public and a hidden test may have the same name."""
         return f"{'hidden' if self.hidden else 'public'} {self.name}"
 
 
 def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
-    """The tests in these files, as they stand; raise `CallError` for what is refused."""
+    """The tests in these files; raise `CallError` for a test that breaks a rule of this module."""
     for path in files:
         if not path.is_file():
-            raise CallError(f"{path} is not there: each unit has a test file on both sides")
+            raise CallError(
+                f"{path} is missing: each unit has a file of public checks and one of hidden tests"
+            )
     found: dict[str, Test] = {}
     for item in _items(files):
         test = _test(item, hidden, course)
@@ -169,7 +170,7 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
         if before is None:
             found[test.name] = test
         elif before.function is test.function:
-            _refuse_alike(before, test)
+            _refuse_equal_labels(before, test)
             found[test.name] = replace(before, cases=(*before.cases, *test.cases))
         else:
             raise CallError(f"{test.place}: there is another test called {test.name}")
@@ -182,16 +183,16 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
 
 
 def unchecked_rules(stated: Statement, tests: Iterable[Test]) -> Mapping[str, str]:
-    """The rules of an exercise that none of its public checks quotes, by their keys.
+    """The rules of an exercise that none of its public checks quotes, by key.
 
-    The engine itself looks at what is forbidden.
+    The engine itself checks the rule about forbidden operations.
     """
     checked = {key for test in tests if not test.hidden for key in test.rules}
-    return {k: said for k, said in stated.rules.items() if k not in checked | {FORBIDDEN}}
+    return {k: rule for k, rule in stated.rules.items() if k not in checked | {FORBIDDEN}}
 
 
 def rules_left_out(course: Course) -> Mapping[str, Collection[str]]:
-    """Of each exercise the rules that its public checks do not look at."""
+    """For each exercise, the keys of the rules that its public checks do not check."""
     tests = collect(course.check_files(), False, course)
     return {
         name: unchecked_rules(
@@ -201,8 +202,8 @@ def rules_left_out(course: Course) -> Mapping[str, Collection[str]]:
     }
 
 
-def _refuse_alike(before: Test, test: Test) -> None:
-    """A case is known by its label: of two with one label, the second would end as the first."""
+def _refuse_equal_labels(before: Test, test: Test) -> None:
+    """Raise `CallError` for two cases with the same label: results are kept by label."""
     labels = {case.label for case in before.cases}
     for case in test.cases:
         if case.label in labels:
@@ -221,12 +222,12 @@ def _check_weights(exercise: str, tests: Sequence[Test]) -> None:
 
 
 def _check_heart(exercise: str, heart: Sequence[str], tests: Sequence[Test]) -> None:
-    """A rule that caps the points must be one that a test looks at."""
+    """Raise `CallError` if no hidden test checks a rule that caps the points."""
     quoted = {rule for test in tests for rule in test.rules}
     for rule in heart if tests else ():
         if rule not in quoted:
             raise CallError(
-                f"course.toml: {rule!r} is at the heart of {exercise}, and no hidden test quotes it"
+                f"course.toml: {rule!r} is at the heart of {exercise}, but no hidden test quotes it"
             )
 
 
@@ -258,7 +259,7 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
     if marks:
         raise CallError(
             f"{place}: {item.originalname} is marked {sorted(marks)[0]!r}, which the kit's own "
-            "runner would not see"
+            "runner ignores"
         )
     title = (inspect.getdoc(item.obj) or "").partition("\n")[0].rstrip(".")
     if not title:
@@ -280,7 +281,7 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
 
 
 def _refuse_elsewhere(path: Path, exercise: str, course: Course, place: str) -> None:
-    """Raise `CallError` for a test in another unit's file: who grades one unit reads no other's."""
+    """Raise `CallError` for a test in another unit's file, which may not be read in a grading."""
     unit, here = course.unit_of[exercise], path.stem.removeprefix("test_")
     if here != unit and any(here == other.name for other in course.units):
         raise CallError(f"{place}: {exercise} is of the unit {unit}: put it in test_{unit}.py")
@@ -289,7 +290,7 @@ def _refuse_elsewhere(path: Path, exercise: str, course: Course, place: str) -> 
 def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: str) -> None:
     """Raise `CallError` for a rule that the exercise's statement does not have.
 
-    Of a definition that a student has written where the stub was, the docstring is the student's.
+    If a student has replaced the stub by an answer, the docstring is the student's and not checked.
     """
     if {*rules} <= {*BUILT_IN}:
         return
@@ -304,7 +305,7 @@ def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: 
             )
 
 
-# Parts of pytest that have nothing to do where no test is run: to set them up is half of the time.
+# Parts of pytest that only running tests need: setting them up takes half of the time.
 UNUSED = (
     "cacheprovider", "debugging", "doctest", "faulthandler", "junitxml", "legacypath", "logging",
     "monkeypatch", "pastebin", "recwarn", "setuponly", "setupplan", "stepwise", "subtests",
@@ -313,38 +314,38 @@ UNUSED = (
 
 
 class _Collector:
-    """A pytest plugin that keeps what was collected, and lets pytest look at nothing else."""
+    """A pytest plugin that keeps the collected tests, and ignores all other files."""
 
     def __init__(self, files: Collection[Path]) -> None:
         whole = [Path(os.path.abspath(file)) for file in files]  # noqa: PTH100 - links stay
-        self._on_the_way = {place for file in whole for place in (file, *file.parents)}
+        self._wanted = {place for file in whole for place in (file, *file.parents)}
         self.items: list[pytest.Item] = []
         self.errors: list[str] = []
         self.interrupted = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: Path) -> bool:
-        """Leave out what lies beside the files that are asked for, without a look at it."""
-        return collection_path not in self._on_the_way
+        """Ignore all files but the requested files and their folders."""
+        return collection_path not in self._wanted
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Keep the items."""
         self.items = list(session.items)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep what could not be imported."""
+        """Keep import errors."""
         if report.failed:
             self.errors.append(str(report.longrepr))
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Keep that Ctrl-C came, which pytest takes for an end like others."""
-        self.interrupted = excinfo.type is KeyboardInterrupt  # its own ends are subclasses
+        """Remember Ctrl-C, which pytest would swallow."""
+        self.interrupted = excinfo.type is KeyboardInterrupt  # pytest's own exits are subclasses
 
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
     before = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # a course folder is not ours to write into
+    sys.dont_write_bytecode = True  # do not write into the course's folder
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             yield
@@ -363,7 +364,7 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
         *(part for name in UNUSED for part in ("-p", f"no:{name}")),
         "-p",
         "grader.pytest_plugin",
-        # A screen may be drawn meanwhile: the terminal's descriptors are not pytest's to swap.
+        # Keep pytest from replacing the terminal's descriptors: a screen may be drawn now.
         "--capture=no",
         "-c",
         os.devnull,
@@ -373,8 +374,8 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
     before = set(sys.modules)
     with _quietly():
         code = pytest.main([*options, *map(str, files)], plugins=[collector])
-    # pytest names modules by their place under the root. Another course, or the public file of
-    # the same name, must not be answered from this one's cache.
+    # pytest names modules by their path under the root. Forget them: another course, or the public
+    # file of the same name, must not find these modules in the cache.
     for name in set(sys.modules) - before:
         if name.partition(".")[0] in {path.stem for path in files}:
             del sys.modules[name]

@@ -1,8 +1,8 @@
-"""Shape contracts: what an exercise takes and returns, in named dimensions.
+"""Shape contracts: the arguments and results of an exercise, in named dimensions.
 
-A contract is compiled once from the reference's jaxtyping annotations into plain data. It is
-never read from the file being graded. Messages show every dimension by its name, so that a
-student sees *which* axis went wrong.
+A contract is compiled once, from the reference's jaxtyping annotations, into plain data. It is
+never read from the file being graded. Messages name every dimension, to show a student *which*
+axis is wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ElementKind = Literal["float", "bool", "int"]
 
 
 class ContractBroken(AssertionError):
-    """A result is not of the promised form; the text is for the student."""
+    """A result breaks the contract; the text is for the student."""
 
 
 class ContractError(Exception):
@@ -36,14 +36,14 @@ class ContractError(Exception):
 
 @dataclass(frozen=True)
 class Dimension:
-    """One axis: a name, an expression in names (``num_heads*head_dim``), or ``...``."""
+    """An axis: a name, an expression in names (``num_heads*head_dim``), or ``...``."""
 
     label: str
     expression: str
 
     @property
     def variadic(self) -> bool:
-        """Whether it stands for any number of leading dimensions."""
+        """Whether it matches any number of leading dimensions."""
         return self.label == "..."
 
 
@@ -59,28 +59,28 @@ class TensorSpec:
 
 
 Tensors = tuple[TensorSpec, ...]  # several tensors in a tuple or a list
-# A part of a result; None may be anything.
+# A result or a part of it; None allows any value.
 Nested = TensorSpec | None | tuple[TensorSpec | Tensors | None, ...]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: a tensor with a spec, an integer that names a dimension, or something else.
+    """A parameter: a tensor with a spec, an integer that gives a dimension's size, or other values.
 
-    Several tensors in one argument (a cache of keys and values) have a spec each. A model, which is
-    annotated as `nn.Module`, is one of the kit's own: see `grader.wire.models`.
+    If an argument holds several tensors (a cache of keys and values), each has a spec. A model is
+    annotated as `nn.Module` and comes from `grader.wire.models`.
     """
 
     name: str
     kind: Literal["tensor", "tensors", "int", "model", "other"]
     specs: Tensors = ()
     optional: bool = False
-    nullable: bool = False  # None may stand for the tensor or tensors
+    nullable: bool = False  # None may be passed instead of tensors
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Parameters in order, and the tensors or the integer that come back."""
+    """The parameters in order, and the form of the result."""
 
     parameters: tuple[Parameter, ...]
     returns: Nested | Literal["mapping", "int", "anything"] = "anything"
@@ -88,7 +88,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Contract:
-    """What one exercise promises. Modules have a signature for ``__init__`` and for ``forward``."""
+    """The signature of a function, or those of a module's ``__init__`` and ``forward``."""
 
     name: str
     kind: Literal["function", "module"]
@@ -105,7 +105,7 @@ def compile_contracts(references: Mapping[str, Any]) -> dict[str, Contract]:
 
 
 def compile_contract(name: str, reference: Any) -> Contract:
-    """Read a reference's annotations; raise `ContractError` where they say too little."""
+    """Read a reference's annotations; raise `ContractError` if some are missing."""
     if inspect.isclass(reference) and issubclass(reference, nn.Module):
         return Contract(
             name,
@@ -141,7 +141,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
 
 
 def _specified(hint: Any) -> tuple[TensorSpec | Tensors | None, bool]:
-    """What tensors an annotation asks for, if any, and whether None may stand for them."""
+    """The specs of the tensors in an annotation, if any, and whether None is allowed too."""
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         found = [spec for part in typing.get_args(hint) if (spec := _specified(part)[0])]
         return (found[0] if len(found) == 1 else None), True
@@ -153,12 +153,9 @@ def _specified(hint: Any) -> tuple[TensorSpec | Tensors | None, bool]:
         return None, False
     dtypes = set(hint.dtypes)
     kind: ElementKind = "float" if "float32" in dtypes else "bool" if "bool" in dtypes else "int"
-    return TensorSpec(tuple(map(_dimension, hint.dim_str.split())), kind), False
-
-
-def _dimension(text: str) -> Dimension:
-    label, _, expression = text.partition("=")
-    return Dimension(label, expression or label)
+    named = (text.partition("=") for text in hint.dim_str.split())
+    dimensions = (Dimension(label, expression or label) for label, _, expression in named)
+    return TensorSpec(tuple(dimensions), kind), False
 
 
 def _returns(hint: Any) -> Any:
@@ -177,11 +174,11 @@ def _returns(hint: Any) -> Any:
 
 @dataclass(frozen=True)
 class Binding:
-    """The sizes that the arguments of one call give to names, and what results must look like."""
+    """The sizes of named dimensions in a call, and the dtype and device of its results."""
 
     sizes: Mapping[str, int]
     leading: tuple[int, ...]
-    dtype: torch.dtype | None  # of inputs or weights; without any, results have the default dtype
+    dtype: torch.dtype | None  # of inputs or weights; None: results have the default dtype
     device: str
 
 
@@ -191,11 +188,11 @@ def bind(
     made_with: Sequence[Any] = (),
     weights: torch.dtype | None = None,
 ) -> Binding:
-    """Give every named dimension its size from the arguments of a call.
+    """Determine the size of every named dimension from the arguments of a call.
 
-    `made_with` are the constructor's arguments, for a call of a module, and `weights` the dtype of
-    its parameters: its results have it where it takes nothing but whole numbers. The arguments are
-    the grader's own: raises `ContractError` if they break the contract.
+    For a call of a module, `made_with` are the constructor's arguments. `weights` is the dtype of
+    its parameters, and of its results if all inputs are integers. Raises `ContractError` if the
+    arguments, which are the grader's own, break the contract.
     """
     pairs = list(zip(contract.call.parameters, made_with, strict=False))
     signature = contract.call if contract.kind == "function" else contract.forward
@@ -229,7 +226,7 @@ def bind(
             if tensor.device.type != "cpu":
                 device = tensor.device.type
     for parameter in signature.parameters:
-        # What only an absent argument would name has no size: nothing was seen before.
+        # A dimension that only an absent argument (such as a cache) would name has size 0.
         for spec in parameter.specs if parameter.nullable else ():
             for dimension in spec.dimensions:
                 sizes.setdefault(dimension.label, 0)
@@ -237,7 +234,7 @@ def bind(
 
 
 def _with_specs(parameter: Parameter, value: Any) -> Iterator[tuple[TensorSpec, Tensor]]:
-    """The tensors of an argument, each with what is asked of it."""
+    """The tensors of an argument, each with its spec."""
     values = value if isinstance(value, (tuple, list)) else [value]
     for spec, tensor in zip(parameter.specs, values, strict=False):
         if isinstance(tensor, Tensor):
@@ -245,7 +242,7 @@ def _with_specs(parameter: Parameter, value: Any) -> Iterator[tuple[TensorSpec, 
 
 
 def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
-    """Raise `ContractError` if a test passes arguments that the contract does not know."""
+    """Raise `ContractError` if a test passes arguments that break the contract."""
     needed = [parameter for parameter in signature.parameters if not parameter.optional]
     if not len(needed) <= len(arguments) <= len(signature.parameters):
         wanted = counted(len(needed), "argument")
@@ -268,7 +265,7 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
 
 
 def check_result(name: str, signature: Signature, binding: Binding, value: Any) -> None:
-    """Compare a result with what was promised; raise `ContractBroken` with a message to act on."""
+    """Raise `ContractBroken` with a message for the student if a result breaks the contract."""
     returns = signature.returns
     if not isinstance(returns, str):
         _check_nest(name, (), returns, binding, value)
@@ -282,7 +279,7 @@ def check_result(name: str, signature: Signature, binding: Binding, value: Any) 
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether this is an integer, also one in a tensor without dimensions."""
+    """Whether this is an integer, or a tensor with an integer and no dimensions."""
     if isinstance(value, Tensor):
         whole = not (value.is_floating_point() or value.dtype == torch.bool)
         return whole and value.dim() == 0 and value.device.type != "meta"
@@ -292,14 +289,14 @@ def _is_whole(value: Any) -> bool:
 def _check_nest(
     name: str, place: tuple[int, ...], spec: Nested, binding: Binding, value: Any
 ) -> None:
-    """Compare what stands at a place of the result: ``(2, 1)`` is the first part of the second."""
+    """Check the part of a result at a place: ``(2, 1)`` is the first part of the second part."""
     numbers = ".".join(map(str, place))
     what = f"result {numbers} of {name} should be" if place else f"{name} should return"
     if spec is None:
         if (odd := next(_oddities(value), None)) is not None:
             raise ContractBroken(
-                f"result {numbers} of {name} holds {odd}, which does not last until the next call: "
-                "tensors, numbers, strings and None do, in tuples, lists and dictionaries"
+                f"result {numbers} of {name} holds {odd}, which cannot be kept for the next call: "
+                "use tensors, numbers, strings and None, in tuples, lists and dictionaries"
             )
         return
     if isinstance(spec, TensorSpec):
@@ -313,7 +310,7 @@ def _check_nest(
 
 
 def _oddities(value: Any) -> Iterator[str]:
-    """What a nest holds that did not come over the wire."""
+    """Descriptions of the values in a result that could not cross the wire."""
     if isinstance(value, (tuple, list)):
         for item in value:
             yield from _oddities(item)
@@ -345,7 +342,7 @@ def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> 
 
 
 def expected_shape(spec: TensorSpec, binding: Binding) -> tuple[list[str], tuple[int, ...]]:
-    """The labels and the sizes that a result must have."""
+    """The labels and sizes that a result must have."""
     labels: list[str] = []
     sizes: list[int] = []
     for dimension in spec.dimensions:
@@ -376,10 +373,10 @@ def _guess(labels: Sequence[str], sizes: tuple[int, ...], got: tuple[int, ...]) 
     if len(got) == len(sizes):
         wrong = [index for index in range(len(sizes)) if sizes[index] != got[index]]
         if len(wrong) == 2:
-            one, two = wrong
-            crossed = (got[one], got[two]) == (sizes[two], sizes[one])
-            if crossed and sizes.count(got[one]) == sizes.count(got[two]) == 1:
-                return f"{named[one]} and {named[two]} look swapped"
+            first, second = wrong
+            crossed = (got[first], got[second]) == (sizes[second], sizes[first])
+            if crossed and sizes.count(got[first]) == sizes.count(got[second]) == 1:
+                return f"{named[first]} and {named[second]} look swapped"
         if sorted(got) == sorted(sizes) and len(set(sizes)) == len(sizes):
             order = ", ".join(named[sizes.index(size)] for size in got)
             return f"the dimensions look like ({order})"
@@ -399,13 +396,13 @@ def _guess(labels: Sequence[str], sizes: tuple[int, ...], got: tuple[int, ...]) 
                 return ""
             rest.remove(size)
         if all(size == 1 for size in rest):
-            return "there is a dimension of size 1 too many"
+            return "there is an extra dimension of size 1"
         return "there are more dimensions than the contract names"
     return ""
 
 
 def describe(value: Any) -> str:
-    """What a value is, in a few words."""
+    """A short description of a value."""
     if value is None:
         return "None"
     if isinstance(value, Tensor):
@@ -458,11 +455,11 @@ def _parsed(expression: str) -> ast.expr:
 def call_order(
     contract: Signature, names: Mapping[str, bool], aliases: Mapping[str, Sequence[str]]
 ) -> dict[str, int] | None:
-    """For each of the student's parameters, the contract's parameter that it stands for.
+    """For each of the student's parameters, the index of the contract's parameter that it means.
 
-    `names` are the student's, in order, each with whether it has a default. None when the names
-    do not say, or say the contract's order: the call is then made by position. Understanding
-    other names for the same argument is a courtesy to those who changed the order.
+    `names` are the student's parameters in order, each with whether it has a default. The result is
+    None if the names match no roles, or match in the contract's order: then the call passes
+    arguments by position. A student who changed the order may also use an alias for a name.
     """
     positions = {parameter.name: index for index, parameter in enumerate(contract.parameters)}
     spelled = {
@@ -475,7 +472,7 @@ def call_order(
     if unknown or len(set(order.values())) != len(order):
         return None
     in_order = list(order.values()) == list(range(len(order)))
-    # One of their own with a default may stand before ours.
+    # A student's extra parameter with a default may come before the contract's parameters.
     return None if in_order and list(names)[: len(order)] == list(order) else order
 
 

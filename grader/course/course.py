@@ -1,4 +1,4 @@
-"""A course on disk: where its parts live, and which one a command uses."""
+"""A course on disk: the paths of its parts, and how a command finds its course."""
 
 from __future__ import annotations
 
@@ -29,54 +29,54 @@ from grader.records.grade import THOUSAND
 
 @dataclass(frozen=True)
 class Course:
-    """A course on disk: what its file says, and where its parts live."""
+    """A course on disk: the content of its file, and the paths of its parts."""
 
     folder: Path  # holds course.toml, the stubs and checks/
     file: CourseFile
-    private: Path | None = None  # a folder whose solutions come before those beside `folder`
+    private: Path | None = None  # a folder whose solutions override those next to `folder`
 
     @property
     def assigned(self) -> Assignment | None:
-        """The assignment that this is the part for, in a bundle of one."""
+        """The assignment of this bundle, if it was released for a single assignment."""
         return self.assignment(self.file.assigned) if self.file.assigned else None
 
     def titled(self, assignment: Assignment | None) -> str:
-        """The course's title, and the assignment's."""
+        """The course's title, followed by the assignment's."""
         return self.file.title + (f": {assignment.heading}" if assignment is not None else "")
 
     @cached_property
     def asked(self) -> tuple[str, ...]:
-        """The exercises that count: an assignment need not be the whole of its units."""
+        """The exercises that count: all, or those of the bundle's assignment."""
         return self.select(self.assigned.exercises if self.assigned else ())
 
     def asked_in(self, unit: str) -> tuple[str, ...]:
-        """Those of one unit."""
+        """The exercises of a unit that count."""
         return tuple(name for name in self.asked if self.unit_of[name] == unit)
 
     @property
     def worth(self) -> float:
-        """What one point of an exercise counts elsewhere: an assignment has points of its own."""
+        """The value of a point outside the kit: the assignment may set its own total."""
         return self.assigned.scale(self.most(self.asked)) if self.assigned is not None else 1.0
 
     def most(self, names: Iterable[str]) -> float:
-        """The points that these exercises have to give."""
+        """The sum of these exercises' points."""
         return sum(self.exercises[name].thousandths for name in names) / THOUSAND
 
     @property
     def name(self) -> str:
-        """The name that an output folder remembers."""
+        """The course's name, which output folders record."""
         return self.file.name
 
     @property
     def label(self) -> str:
-        """Which course this is, for whoever has to know whose code runs: its name and folder."""
+        """The course's name and folder: they tell a user whose code runs."""
         if self.private is None and self.folder == kits_own():
             return f"{self.name} (the kit's own)"
         return f"{self.name}, {self.private or self.folder}"
 
     @property
     def seed(self) -> str:
-        """The public seed, of the public checks."""
+        """The seed of the public checks."""
         return self.file.seed
 
     @property
@@ -91,22 +91,22 @@ class Course:
 
     @cached_property
     def unit_of(self) -> Mapping[str, str]:
-        """The unit's name for each exercise's name."""
+        """The unit of each exercise, by name."""
         return {exercise.name: unit.name for unit in self.units for exercise in unit.exercise}
 
     @property
     def solutions(self) -> Path:
-        """The folder that a student never sees: beside the course folder, if it is there at all."""
+        """The folder next to the course's folder that students never see; it may be missing."""
         return self.folder.parent / SOLUTIONS
 
     @property
     def secrets(self) -> tuple[Path, ...]:
-        """Every folder that a student never sees."""
+        """All folders that students never see."""
         own = [self.private / SOLUTIONS] if self.private is not None else []
         return (*own, self.solutions)
 
     def solution(self, *parts: str) -> Path:
-        """A file of the solutions: the private one, if there is one of that name."""
+        """A file of the solutions; a private file overrides the course's file of that name."""
         return next(
             (path for folder in self.secrets if (path := folder.joinpath(*parts)).is_file()),
             self.solutions.joinpath(*parts),
@@ -114,37 +114,42 @@ class Course:
 
     @property
     def recorded(self) -> Path:
-        """What a student's bundle has instead of solutions: recorded results, untouched stubs."""
+        """The folder of recorded results and original stubs, which a bundle has for solutions."""
         return self.folder / RECORDED
 
     @property
+    def sheet(self) -> Path:
+        """The recorded results."""
+        return self.recorded / SHEET
+
+    @property
     def has_solutions(self) -> bool:
-        """Whether references are at hand. In a bundle, a folder of that name is a student's own."""
+        """Whether the course has references; a folder ``solutions`` in a bundle does not count."""
         return has_solutions(self.folder)
 
     def stub_file(self, unit: str) -> Path:
-        """The stubs of a unit, into which a student writes."""
+        """The file of a unit's stubs, which the student edits."""
         return self.folder / f"{unit}.py"
 
     def pristine(self, unit: str) -> Path:
-        """The stubs of a unit as they were: a copy in a bundle, the file itself in a clone."""
+        """The original stubs of a unit: a copy in a bundle, the stub file itself in a clone."""
         kept = self.recorded / "stubs" / f"{unit}.py"
         return kept if kept.is_file() else self.stub_file(unit)
 
     def stubs(self) -> dict[str, str]:
-        """The text of each unit's stubs as they were."""
+        """The text of each unit's original stubs."""
         return {unit.name: self.pristine(unit.name).read_text("utf-8") for unit in self.units}
 
     def afterwards_file(self, unit: str) -> Path:
-        """What is read once exercises of a unit are solved; a course need not have it."""
+        """The file of texts to read after exercises of a unit are solved; it may be missing."""
         return self.folder / "afterwards" / f"{unit}.toml"
 
     def look_file(self, unit: str) -> Path:
-        """What is there to look at once a unit is solved: a script that runs the student's own."""
+        """The script that shows a solved unit with the student's own answers; it may be missing."""
         return self.folder / "afterwards" / f"{unit}.py"
 
     def after_files(self) -> list[Path]:
-        """All of those that are there, and what is played."""
+        """All such files that exist, and the plays with their data."""
         both = [(self.afterwards_file(unit.name), self.look_file(unit.name)) for unit in self.units]
         plays = [*self.plays().values()]
         data = sorted(self.play_folder.glob("*.txt")) if plays else []
@@ -152,11 +157,11 @@ class Course:
 
     @property
     def play_folder(self) -> Path:
-        """Where scripts lie that make something of several answers, and what those read."""
+        """The folder of plays (scripts that combine several answers) and of their data."""
         return self.folder / "afterwards" / "play"
 
     def plays(self) -> dict[str, Path]:
-        """Those scripts, by name: the ones whose answers are all exercises of this course."""
+        """The plays by name, without those that need exercises that this course lacks."""
         return {
             path.stem: path
             for path in sorted(self.play_folder.glob("*.py"))
@@ -165,21 +170,21 @@ class Course:
 
     @cached_property
     def experiments(self) -> Mapping[str, Sequence[str]]:
-        """The names of experiments that are there, by unit: those of exercises, then its own."""
+        """The names of existing experiments, by unit: those of exercises, then the unit's own."""
         named = {
             unit.name: [
-                *(one for exercise in unit.exercise for one in exercise.experiments),
+                *(name for exercise in unit.exercise for name in exercise.experiments),
                 unit.name,
             ]
             for unit in self.units
         }
         return {
-            unit: [one for one in dict.fromkeys(names) if self.experiment_file(one).is_file()]
+            unit: [name for name in dict.fromkeys(names) if self.experiment_file(name).is_file()]
             for unit, names in named.items()
         }
 
     def experiment_file(self, name: str) -> Path:
-        """A script that shows why, for an exercise or for the unit of this name."""
+        """The script of an experiment; an experiment may have the name of a unit."""
         return self.folder / "experiments" / f"{name}.py"
 
     def check_files(self) -> list[Path]:
@@ -187,30 +192,30 @@ class Course:
         return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]
 
     def checks_of(self, names: Collection[str]) -> dict[Path, bool]:
-        """The public checks of the units of these exercises, as files that are not hidden."""
+        """The public checks of these exercises' units, each with False for "not hidden"."""
         wanted = {self.unit_of[name] for name in names}
         pairs = zip(self.units, self.check_files(), strict=True)
         return {path: False for unit, path in pairs if unit.name in wanted}
 
     def tests_of(self, names: Collection[str] = ()) -> dict[Path, bool]:
-        """Test files of the units of these exercises (all if none), each with whether it is hidden.
+        """Test files of these exercises' units, each with whether it is hidden.
 
-        Those are public checks and hidden graders.
+        The files are public checks and hidden graders, of all units if `names` is empty.
         """
         names = names or self.exercises.keys()
         others = {f"test_{unit.name}.py" for unit in self.units} - {
             f"test_{self.unit_of[name]}.py" for name in names
         }
-        # A private file of another name may hold tests of any unit.
+        # A private file with another name may hold tests of any unit.
         graders = [path for path in self.grader_files() if path.name not in others]
         return self.checks_of(names) | dict.fromkeys(graders, True)
 
     def has_stubs_beside(self, answers: Path) -> bool:
-        """Whether answers can be compared with stubs: not where they overwrite the only copy."""
+        """Whether original stubs exist apart from the answers, which may have overwritten them."""
         return self.recorded.is_dir() or answers.resolve() != self.folder
 
     def grader_files(self) -> list[Path]:
-        """The hidden graders, in teaching order; those that only a private folder has come last."""
+        """The hidden graders, in teaching order; further files of a private folder come last."""
         names = [f"test_{unit.name}.py" for unit in self.units]
         more: list[Path] = []
         if self.private is not None:
@@ -221,35 +226,35 @@ class Course:
         ]
 
     def mistakes_files(self) -> dict[str, Path]:
-        """The known wrong and right answers, by unit; a unit need not have any."""
+        """The files of known wrong and right answers, by unit; some may be missing."""
         return {unit.name: self.solution("mistakes", f"{unit.name}.py") for unit in self.units}
 
     @property
     def common_mistakes_file(self) -> Path:
-        """The table of mistakes that exercises of many units share; a course need not have one."""
+        """The file of mistakes that many units share; it may be missing."""
         return self.solution("mistakes", "common.py")
 
     def reference_file(self, unit: str) -> Path:
-        """The references of a unit."""
+        """The file of a unit's references."""
         return self.solution(f"{unit}.py")
 
     def reference_files(self) -> dict[str, Path]:
-        """The references, by unit."""
+        """The files of references, by unit."""
         return {unit.name: self.reference_file(unit.name) for unit in self.units}
 
     def require_solutions(self, command: str) -> None:
-        """Raise `CallError` unless references and hidden graders are beside the course."""
+        """Raise `CallError` unless the course has references and hidden graders."""
         if not self.has_solutions:
             raise CallError(
-                f"`grader {command}` needs the folder {self.solutions}, which is not there: "
+                f"`grader {command}` needs the folder {self.solutions}, which is missing: "
                 "only instructors have it"
             )
 
     def require_answers(self) -> None:
-        """Raise `CallError` unless there are references to compare with, or recordings of them."""
+        """Raise `CallError` unless the course has references, or recordings of them."""
         if not self.has_solutions and not self.recorded.is_dir():
             raise CallError(
-                f"neither {self.recorded} nor {self.solutions} is there: answers can be checked in "
+                f"{self.recorded} and {self.solutions} are both missing: answers can be checked in "
                 "a student's bundle, or in a clone of the kit"
             )
 
@@ -267,7 +272,7 @@ class Course:
         return seed
 
     def select(self, names: Sequence[str]) -> tuple[str, ...]:
-        """These exercises in teaching order (a unit's name stands for all of it); all if empty."""
+        """These exercises, and those of these units, in teaching order; all if `names` is empty."""
         chosen: set[str] = set()
         for name in names:
             unit = [unit for unit in self.units if unit.name == name]
@@ -281,17 +286,17 @@ class Course:
 
     def assignment(self, name: str) -> Assignment:
         """The assignment of this name."""
-        found = [one for one in self.file.assignment if one.name == name]
+        found = [assignment for assignment in self.file.assignment if assignment.name == name]
         if not found:
-            known = ", ".join(one.name for one in self.file.assignment)
+            known = ", ".join(assignment.name for assignment in self.file.assignment)
             named = f"the assignments are {known}" if known else "course.toml names none"
             raise CallError(f"there is no assignment called {name!r}; {named}")
         return found[0]
 
     def one(self, name: str, of_unit: str) -> Exercise:
-        """The exercise of this name; `of_unit` is what to say to one who names a unit."""
+        """The exercise of this name; `of_unit` is the advice for a caller who names a unit."""
         if name not in self.exercises:
-            self.select([name])  # says what is near, unless it is a unit
+            self.select([name])  # raises with a suggestion, unless it is a unit
             raise CallError(f"{name} is a unit: {of_unit}")
         return self.exercises[name]
 
@@ -304,9 +309,10 @@ class Course:
         return f"; did you mean {near[0]}?" if near else f"; the units are {units}"
 
     def solution_files(self) -> dict[str, Path]:
-        """What decides a grade among the solutions, by its place there; of two, the private one.
+        """The files of the solutions that can affect a grade, by their path in that folder.
 
-        References and what they import, graders, mistakes; and weights that graders read.
+        They are references and their imports, graders, mistakes, and weights that graders read. A
+        private file overrides the course's file of that path.
         """
         found: dict[str, Path] = {}
         for folder in self.secrets if self.has_solutions else ():
@@ -315,10 +321,10 @@ class Course:
         return found
 
     def fingerprint(self) -> str:
-        """A hash over everything that decides a grade.
+        """A hash over all files that can affect a grade.
 
-        Course file, checks, graders, references and what they import, trained weights; stubs, which
-        are no answers; known mistakes too, since their names stand in a grade.
+        They are the course file, checks, original stubs and the `solution_files`. Known mistakes
+        are among them, since a grade contains their names.
         """
         digest = hashlib.blake2b(digest_size=16)
         folders = [self.folder, *([self.private] if self.private is not None else [])]
@@ -333,7 +339,7 @@ class Course:
 
 
 def answers_in(script: Path) -> list[str]:
-    """The student's own answers that a script imports from ``grader.mine``."""
+    """The names of a student's answers that a script imports from ``grader.mine``."""
     return [
         alias.name
         for node in ast.walk(ast.parse(script.read_bytes()))
@@ -343,15 +349,15 @@ def answers_in(script: Path) -> list[str]:
 
 
 def below(course: Course, name: str) -> list[str]:
-    """What an exercise requires, and what that requires, nearest first."""
+    """The exercises that an exercise requires, directly or indirectly, nearest first."""
     found = list(course.exercises[name].requires)
-    for base in found:  # grows meanwhile
+    for base in found:  # the list grows during the loop
         found += [more for more in course.exercises[base].requires if more not in found]
     return found
 
 
 def load_course(folder: Path) -> Course:
-    """Read ``course.toml``; raise `CallError` with file, line and key if it is not right."""
+    """Read ``course.toml``; raise `CallError` with file, line and key for an error in it."""
     path, text = text_of_course(folder)
     if not lies_over_another(text):
         return Course(folder, decode_course(path, text))
@@ -365,31 +371,31 @@ def load_course(folder: Path) -> Course:
     return Course(base_folder, file, folder)
 
 
-# --- which course a command uses -----------------------------------------------------------------
+# --- the course that a command uses --------------------------------------------------------------
 
 
-SOLUTIONS, RECORDED = "solutions", "recorded"  # beside a course's folder, and in it
-NAMED = "GRADER_COURSE"  # the environment variable that names a course, as --course does
+SOLUTIONS, RECORDED = "solutions", "recorded"  # folders next to a course's folder, and in it
+SHEET = "sheet.sqlite"  # in `RECORDED`
+NAMED = "GRADER_COURSE"  # the environment variable with the course's folder, like --course
 
 
 class NoCourse(CallError):
-    """No course is named, and none was found."""
+    """No course is named, and none is found."""
 
 
 def find_course(given: Path | None, start: Path | None = None, *, student: bool = False) -> Path:
-    """The folder of the course that a command is for: the one place that decides this.
+    """Find the folder of the course for a command; no other function decides this.
 
-    A course is code: its checks, references and hidden tests run as whoever types the command. So
-    a course is used because somebody chose it, and not because it lies near:
+    A course is code: its checks, references and hidden tests run with the rights of the user.
+    Therefore a course is used only if someone chose it:
 
     1. The course that is named: `given` (``--course``), or else the environment variable `NAMED`.
-    2. The nearest course upward from `start` (the working directory), but only if it is the kit's
-       own, beside this engine; or, for a `student`'s own commands, if it holds no solutions, as in
-       the bundle that a student works in. Its checks run as they do.
-    3. Where there is none upward, the kit's own.
+    2. The nearest course upward from `start` (the working directory), if it is the kit's own. The
+       commands of a `student` also accept a course without solutions, such as a student's bundle.
+    3. The kit's own course, if there is none upward.
 
-    An instructor's working directory may be a hand-in. Raises `CallError` for any other course that
-    was merely found, also where a `student`'s command was typed, and where there is none.
+    Raises `CallError` for any other course that is found but not named, since an instructor may be
+    working in a submission's folder; and if there is no course.
     """
     named = given if given is not None else _named_by_environment()
     if named is not None:
@@ -409,7 +415,7 @@ def find_course(given: Path | None, start: Path | None = None, *, student: bool 
 
 
 def nearest_course(start: Path) -> Path | None:
-    """The nearest course upward from a folder whose files are trusted already."""
+    """The nearest course upward from a folder; the caller must trust its files."""
     return next(filter(None, map(_course_at, (start, *start.parents))), None)
 
 
@@ -421,7 +427,7 @@ def _course_at(place: Path) -> Path | None:
 
 
 def kits_own() -> Path | None:
-    """The course beside this engine, as in a clone and in a student's folder."""
+    """The course next to this engine, as in a clone and in a student's folder."""
     return _course_at(Path(__file__).parents[2])
 
 
@@ -429,16 +435,15 @@ def _named_by_environment() -> Path | None:
     text = os.environ.get(NAMED, "")
     if text and not Path(text).is_absolute():
         raise CallError(
-            f"{NAMED} is {text!r}, which is another course in every folder: give a path that "
-            "begins at the root"
+            f"{NAMED} is {text!r}, which depends on the working directory: give an absolute path"
         )
     return Path(text) if text else None
 
 
 def _refuse_unchosen(found: Path, student: bool) -> None:
-    """Raise `CallError` for a course that was merely found, unless it is a `student`'s bundle."""
-    met = f"the course in {found} was found above the working directory, and nobody named it"
-    # An overlay is nothing but solutions, whatever lies below it.
+    """Raise `CallError` for a course that was found but not named, except a `student`'s bundle."""
+    met = f"the course in {found} was found above the working directory, but was not named"
+    # An overlay consists of solutions, even if the course below it has none.
     if lies_over_another(text_of_course(found)[1]) or has_solutions(found):
         raise CallError(
             f"{met}: its solutions would run as you. If it is yours, name it with --course DIR or "
@@ -446,24 +451,24 @@ def _refuse_unchosen(found: Path, student: bool) -> None:
         )
     if not student:
         raise CallError(
-            f"{met}; it has no solutions, so it is a student's copy. Name yours with --course DIR "
-            f"or {NAMED}"
+            f"{met}; it has no solutions and is a student's copy. Name yours with --course DIR or "
+            f"{NAMED}"
         )
 
 
 def has_solutions(folder: Path) -> bool:
-    """Whether solutions lie beside a course's folder, and nothing was recorded in their place."""
-    recorded = folder / RECORDED / "course.json"
-    return (folder.parent / SOLUTIONS).is_dir() and not recorded.is_file()
+    """Whether there are solutions next to a course's folder, and no recordings in it."""
+    sheet = folder / RECORDED / SHEET
+    return (folder.parent / SOLUTIONS).is_dir() and not sheet.is_file()
 
 
 def lies_over_another(text: str) -> bool:
-    """Whether a ``course.toml`` lays solutions over another course."""
+    """Whether a ``course.toml`` is an overlay: private solutions for another course."""
     return re.search(r"^\s*overlay\s*=", text, re.MULTILINE) is not None
 
 
 def text_of_course(folder: Path) -> tuple[Path, str]:
-    """A course's ``course.toml``, and what it says; raise `CallError` where it cannot be read."""
+    """The path and text of a course's ``course.toml``; raise `CallError` if it is unreadable."""
     path = folder / "course.toml"
     try:
         return path, path.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""A course: the order, points, hints, prerequisites and forbidden operations in ``course.toml``.
+"""``course.toml``: the order, points, hints, prerequisites and forbidden operations of exercises.
 
-Mistakes in it are told with file, line and key.
+Errors are reported with file, line and key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exercise(_Table, frozen=True):
-    """One exercise as ``course.toml`` describes it."""
+    """An exercise in ``course.toml``."""
 
     name: str
     title: str
@@ -34,15 +34,15 @@ class Exercise(_Table, frozen=True):
     hints: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
-    # Rules of the statement without which the exercise is not done: who breaks one keeps half of
-    # the points at most.
+    # The essential rules of the statement: an answer that breaks any of them keeps at most half of
+    # the points.
     heart: tuple[str, ...] = ()
-    # Scripts in ``experiments/`` that show why; nothing needs to be solved for them.
+    # Scripts in ``experiments/`` that demonstrate the reason; they need no solved exercise.
     experiments: tuple[str, ...] = ()
 
     @property
     def thousandths(self) -> int:
-        """Its points, in thousandths."""
+        """The points in thousandths."""
         return round(self.points * THOUSAND)
 
 
@@ -57,7 +57,7 @@ class Unit(_Table, frozen=True):
 class OperationGroup(_Table, frozen=True):
     """Torch functions that an exercise may forbid under one name.
 
-    `layers` are keys of torch's dispatcher that go with them: ``Autograd`` is what records a graph.
+    `layers` are keys of torch's dispatcher that are forbidden too: ``Autograd`` records graphs.
     """
 
     title: str
@@ -66,7 +66,7 @@ class OperationGroup(_Table, frozen=True):
 
 
 class LimitTable(_Table, frozen=True):
-    """What one submission may use."""
+    """The limits of a submission."""
 
     test_seconds: float = 5.0
     submission_seconds: float = 120.0
@@ -74,7 +74,7 @@ class LimitTable(_Table, frozen=True):
 
 
 class Aliases(_Table, frozen=True):
-    """Other names that mean the same: of arguments, and of parameters (weights)."""
+    """Alternative names of arguments, and of parameters (weights)."""
 
     arguments: Mapping[str, tuple[str, ...]] = {}
     parameters: Mapping[str, tuple[str, ...]] = {}
@@ -84,32 +84,31 @@ Told = Literal["mistakes", "verdicts", "nothing"]
 
 
 class FeedbackTable(_Table, frozen=True):
-    """What students read of hidden tests.
+    """How much students see of hidden tests.
 
-    ``mistakes``: title, verdict, the rules that are broken, and the mistake's name and hint where
-    it is a known one, or how the answer behaves; ``verdicts``: title and verdict; ``nothing``:
-    whether all of them passed.
+    ``mistakes``: title, verdict and broken rules; and the name and hint of a known mistake, or how
+    the answer behaves. ``verdicts``: title and verdict. ``nothing``: only whether all passed.
     """
 
     hidden: Told = "mistakes"
 
 
 class Assignment(_Table, frozen=True):
-    """A part of the course that is handed in, graded and exported together."""
+    """A part of the course that is submitted, graded and exported together."""
 
     name: str
-    exercises: tuple[str, ...]  # names of exercises, or of units for all of theirs
+    exercises: tuple[str, ...]  # names of exercises, or of units for all their exercises
     title: str = ""
-    points: float | None = None  # what it counts elsewhere, if that is not the exercises' sum
+    points: float | None = None  # its total outside the kit; None: the sum of its exercises
     due: datetime | None = None
 
     @property
     def heading(self) -> str:
-        """What people call it."""
+        """The title, or else the name."""
         return self.title or self.name
 
     def scale(self, most: float) -> float:
-        """What one point of the exercises' `most` counts elsewhere."""
+        """The value outside the kit of a point, if the exercises' points sum up to `most`."""
         return self.points / most if self.points is not None and most else 1.0
 
 
@@ -125,28 +124,28 @@ class CourseFile(_Table, frozen=True):
     aliases: Aliases = Aliases()
     feedback: FeedbackTable = FeedbackTable()
     assignment: tuple[Assignment, ...] = ()
-    assigned: str = ""  # in a bundle: the assignment that this part of the course is for
+    assigned: str = ""  # in a bundle: the assignment for which it was released
 
 
 class Overlay(_Table, frozen=True):
-    """A ``course.toml`` that lays private solutions over another course.
+    """A ``course.toml`` that adds private solutions to another course.
 
-    What it names besides takes the place of what the other one says.
+    Its other keys override those of the other course.
     """
 
-    overlay: str  # the other course's folder; relative to this one's
+    overlay: str  # the other course's folder, relative to this folder
     limits: LimitTable | None = None
     feedback: FeedbackTable | None = None
     assignment: tuple[Assignment, ...] | None = None
 
 
 def decode_course(path: Path, text: str) -> CourseFile:
-    """What a text says that is to stand in ``course.toml``; raises as `load_course` does."""
+    """Read and check the text of a ``course.toml``; raises as `load_course` does."""
     return checked_course(path, text, decode_table(path, text, CourseFile))
 
 
 def decode_table(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
-    """The fields of such a ``course.toml``, by their types alone; raises as `load_course`."""
+    """Read the text of a ``course.toml`` and check its types; raises as `load_course` does."""
     try:
         return msgspec.toml.decode(text, type=kind)
     except msgspec.ValidationError as error:
@@ -156,13 +155,13 @@ def decode_table(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
 
 
 def checked_course(path: Path, text: str, file: CourseFile) -> CourseFile:
-    """The file, if it keeps what types do not say as well; else raises with the place in `text`."""
+    """Check constraints beyond types; returns the file, or raises with the line in `text`."""
     for place, problem in _problems(file):
         raise CallError(_located(path, text, f"{problem} - at `{place}`"))
     return file
 
 
-# --- what the types alone do not say -------------------------------------------------------------
+# --- constraints beyond types --------------------------------------------------------------------
 
 
 def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
@@ -192,7 +191,7 @@ def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
             for name in exercise.forbidden:
                 if name not in file.operations:
                     known = ", ".join(file.operations)
-                    yield f"{where}.forbidden", f"there are operations {known}, no {name!r}"
+                    yield f"{where}.forbidden", f"no operations are called {name!r}, only {known}"
             for name in exercise.experiments:
                 if not name.isidentifier():
                     yield f"{where}.experiments", f"experiment {name!r} is not a file stem"
@@ -218,29 +217,27 @@ def _problems_of_assignments(file: CourseFile) -> Iterator[tuple[str, str]]:
         yield "$.assigned", f"there is no assignment called {file.assigned!r}"
 
 
-# --- where in the file ---------------------------------------------------------------------------
+# --- the line of an error ------------------------------------------------------------------------
 
 
 def _located(path: Path, text: str, message: str) -> str:
-    """Add the line to a msgspec message, which names the place as ``$.unit[0].exercise[1]``."""
-    told, _, place = message.partition(" - at `")
+    """Add the line to msgspec's message, which has a place like ``$.unit[0].exercise[1]``."""
+    problem, _, place = message.partition(" - at `")
     place = place.rstrip("`").removeprefix("$")
-    unknown = re.search(r"unknown field `([^`]+)`", told)
-    missing = re.search(r"missing required field `([^`]+)`", told)
-    # An index is a number; "[...]" is any key of a free table.
+    unknown = re.search(r"unknown field `([^`]+)`", problem)
+    missing = re.search(r"missing required field `([^`]+)`", problem)
+    # An index is a number; "[...]" means any key of a table.
     keys = [key or index for key, index in re.findall(r"([A-Za-z_]\w*)|\[([\d.]+)\]", place)]
     if unknown:
-        return f"{path}:{_line_of(text, [*keys, unknown[1]])}: unknown key {unknown[1]!r}"
-    if missing:
-        return f"{path}:{_line_of(text, keys)}: key {missing[1]!r} is missing"
+        keys.append(unknown[1])
     line, found = _nearest(text, keys)
+    if unknown:
+        return f"{path}:{line}: unknown key {unknown[1]!r}"
+    if missing:
+        return f"{path}:{line}: key {missing[1]!r} is missing"
     named = [key for key in found or keys if not key.isdigit()]
-    at_key = f"{named[-1]}: " if named and not told.startswith(named[-1]) else ""
-    return f"{path}:{line}: {at_key}{told}"
-
-
-def _line_of(text: str, keys: Sequence[str]) -> int:
-    return _nearest(text, keys)[0]
+    at_key = f"{named[-1]}: " if named and not problem.startswith(named[-1]) else ""
+    return f"{path}:{line}: {at_key}{problem}"
 
 
 def _nearest(text: str, keys: Sequence[str]) -> tuple[int, list[str]]:
@@ -256,7 +253,7 @@ def _nearest(text: str, keys: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def _keys(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Every table header and key with its line and path, as far as plain TOML lines tell."""
+    """Table headers and keys, with line and path; reads lines, without a full TOML parser."""
     counts: dict[str, int] = {}
     table: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):

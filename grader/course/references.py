@@ -1,7 +1,7 @@
-"""The reference side: a course's solutions, with weights from the same seeds as inputs.
+"""A course's references: load its solutions, and draw their weights from the seeds of the inputs.
 
-Loaded by path at run time into the trusted process only; the engine never imports solutions. Where
-there are none, `grader.grading.recorded` answers in their place.
+Solutions are loaded by path, at run time, into the trusted process only; the engine never imports
+them. In a course without solutions, `grader.grading.recorded` replaces them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from grader.records.faults import CallError
 WEIGHT_SCALE = 0.7  # large enough that a missing scale or a swapped projection is visible
 
 
-PRIVATE = "_solutions_"  # how the package of a course's references is called
+PRIVATE = "_solutions_"  # prefix of the packages of references
 
 
 def load_solutions(course: Course) -> Mapping[str, ModuleType]:
-    """Import the references of each unit as one private package; relative imports work.
+    """Import all references as a private package; relative imports work.
 
-    A process that lives for long loads them again when their text is another one.
+    The package's name depends on the text: a long-lived process reloads references that changed.
     """
     digest = hashlib.blake2b(digest_size=6)
     for path in course.solution_files().values():
@@ -51,7 +51,7 @@ def load_solutions(course: Course) -> Mapping[str, ModuleType]:
     modules = {}
     for unit, path in course.reference_files().items():
         if not path.is_file():
-            raise CallError(f"unit {unit} has no reference: {path} is not there")
+            raise CallError(f"unit {unit} has no reference: {path} is missing")
         try:
             modules[unit] = importlib.import_module(f"{package}.{unit}")
         except Exception as error:
@@ -60,10 +60,10 @@ def load_solutions(course: Course) -> Mapping[str, ModuleType]:
 
 
 class _Texts(MetaPathFinder):
-    """Finds the modules of the private packages by their text alone.
+    """Finds modules of the private packages and compiles them from source, without bytecode.
 
-    Bytecode that lies beside a text is found by its time in seconds and its size: it may be of what
-    the text was before it was edited.
+    Python matches bytecode to a file by its size and its time in seconds. After a quick edit, the
+    bytecode may belong to the earlier text.
     """
 
     def find_spec(
@@ -81,26 +81,26 @@ class _Texts(MetaPathFinder):
 
 class _Text(SourceFileLoader):
     def path_stats(self, path: str) -> stat_result:  # type: ignore[override]
-        """No times, so that no bytecode is looked for, and none is written."""
+        """Raise, so that Python neither reads nor writes bytecode."""
         raise OSError(path)
 
 
 class Oracle(Protocol):
-    """What knows the right results of a course's exercises."""
+    """The source of right results: live references or recordings."""
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
-        """What each exercise promises."""
+        """The contract of each exercise."""
 
     def reference(self, make: Make) -> Reference:
-        """What one case of a test calls ``reference``; `make` draws the case's inputs."""
+        """The fixture ``reference`` for a case of a test; `make` draws the case's inputs."""
 
 
 class Reference(Protocol):
-    """``reference.softmax_rows(x)``, ``reference.X(3, 4)``: an attribute for each exercise.
+    """The references as attributes: ``reference.softmax_rows(x)``, ``reference.X(3, 4)``.
 
-    Modules come with every parameter drawn from `make`, biases too, so that they are the same on
-    every platform and no bias is zero.
+    `make` draws every parameter of a module, biases too. They are the same on every platform, and
+    no bias is zero.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -120,7 +120,7 @@ class LiveOracle:
 
 
 def open_oracle(course: Course) -> LiveOracle:
-    """Load all references; raise `CallError` where one is missing."""
+    """Load all references; raise `CallError` if an exercise has none."""
     modules = load_solutions(course)
     definitions = {}
     for name, unit in course.unit_of.items():
@@ -157,7 +157,7 @@ class LiveReference:
 
 
 class Listener(Protocol):
-    """Hears what one case of a test asks of references, and what they answer."""
+    """Is notified of all calls that a case of a test makes to references."""
 
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
         """A module was made with these arguments."""
@@ -165,12 +165,12 @@ class Listener(Protocol):
     def consulted(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
-        """A function was called, or a module that was made."""
+        """A function was called, or a module that was made earlier."""
 
 
 @dataclass(frozen=True)
 class Consulted:
-    """What a reference was asked, and what it gave; as they were then."""
+    """A call to a reference: copies of its arguments and its result."""
 
     exercise: str
     arguments: list[wire.Input]
@@ -178,7 +178,7 @@ class Consulted:
 
 
 class Overheard:
-    """See `Reference`: one that a `Listener` hears."""
+    """See `Reference`: notifies a `Listener` of each call."""
 
     def __init__(self, reference: Reference, listener: Listener) -> None:
         self._reference = reference
@@ -187,7 +187,7 @@ class Overheard:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._reference, name)
 
-        def asked(*arguments: Any) -> Any:
+        def call(*arguments: Any) -> Any:
             result = found(*arguments)
             if isinstance(result, nn.Module):
                 self._listen(name, result)
@@ -196,18 +196,18 @@ class Overheard:
                 self._listener.consulted(name, None, arguments, result)
             return result
 
-        return asked
+        return call
 
     def _listen(self, name: str, made: nn.Module) -> None:
-        def heard(module: nn.Module, arguments: Any, result: Any) -> None:
-            if module is made:  # a copy of it is the search for weights
+        def notify(module: nn.Module, arguments: Any, result: Any) -> None:
+            if module is made:  # not a copy, which the search for weights makes and calls
                 self._listener.consulted(name, module, arguments, result)
 
-        made.register_forward_hook(heard)
+        made.register_forward_hook(notify)
 
 
 def draw_weights(module: nn.Module, make: Make, name: str) -> None:
-    """Fill every parameter of a reference from `make`; `name` tells this module from others."""
+    """Fill every parameter of a reference from `make`; `name` identifies the module in its case."""
     with torch.no_grad():
         for path, parameter in module.named_parameters():
             drawn = make.normal_like(parameter, WEIGHT_SCALE, name=f"{name} {path}")

@@ -1,17 +1,17 @@
-"""Statements: what an exercise asks for, read from the docstring of its stub.
+"""Statements: the specification of an exercise, read from the docstring of its stub.
 
-Nothing is imported or run. A statement is made of parts, in this order; the formula is an indented
-block, and the parts from ``Made with`` to ``Rules`` are lists of ``name: text``::
+No stub is imported or run. A statement has these parts, in this order. The formula is an indented
+block; the parts from ``Made with`` to ``Rules`` are lists of ``name: text``::
 
-    Turn scores into weights.                     what it computes: one sentence …
+    Turn scores into weights.                     a sentence: the result …
 
         weights[i] = exp(scores[i]) / Σⱼ exp(scores[j])                  … and the formula
 
     Why: …
-    Made with: (a class) what the constructor takes
-    Takes: what the function, or ``forward``, takes
-    Returns: what comes back
-    Rules: what a right answer keeps besides, each one sentence with a short key
+    Made with: (a class) the constructor's arguments
+    Takes: the arguments of the function or of ``forward``
+    Returns: the result
+    Rules: further rules for a right answer, each a sentence with a short key
     Example: …
     Source: …
 
@@ -31,13 +31,13 @@ from grader.course.course import Course
 from grader.records.faults import CallError
 
 COMPUTES, RETURNS = BUILT_IN = "computes", "returns"
-FORBIDDEN = "forbidden"  # the rule that an exercise with forbidden operations states
-UNCHECKED = "graded, not checked here"  # of a rule that no public check quotes
+FORBIDDEN = "forbidden"  # the key of the rule about forbidden operations
+UNCHECKED = "graded, not checked here"  # marks a rule that no public check quotes
 
 WHY, MADE_WITH, TAKES, GIVES, RULES = "Why", "Made with", "Takes", "Returns", "Rules"
 EXAMPLE, SOURCE = "Example", "Source"
 ORDER = (WHY, MADE_WITH, TAKES, GIVES, RULES, EXAMPLE, SOURCE)
-FIRST = ("", RULES, EXAMPLE)  # what a small screen shows first
+FIRST = ("", RULES, EXAMPLE)  # the parts that a small screen shows first
 
 PART = re.compile(rf"^({'|'.join(ORDER)}):(?= |$)")
 _ENTRY = re.compile(r"    (\w+): (.*)")
@@ -45,16 +45,16 @@ _ENTRY = re.compile(r"    (\w+): (.*)")
 
 @dataclass(frozen=True)
 class Statement:
-    """The statement of one exercise."""
+    """The statement of an exercise."""
 
     name: str
     signature: str  # ``def causal_mask(num_tokens: int) -> …:``, or the class and its methods
-    text: str  # the docstring, whose examples begin with ``>>>``
-    stub: str  # the whole definition, as it stands in the file
+    text: str  # the docstring, with examples that begin with ``>>>``
+    stub: str  # the whole definition in the file
 
     @cached_property
     def parts(self) -> Mapping[str, str]:
-        """The text of each part, by its title; what comes before the first one under ``""``."""
+        """The text of each part, by its title; the text before all parts under ``""``."""
         return {
             title: text.removeprefix(f"{title}:").lstrip(" ").strip("\n") if title else text
             for title, text in _blocks(self.text).items()
@@ -73,12 +73,12 @@ class Statement:
 
     @property
     def formal(self) -> bool:
-        """Whether it has any of the parts; else it is free prose, which states no rules."""
+        """Whether it has parts; otherwise it is free prose without rules."""
         return len(self.parts) > 1
 
     @property
     def computes(self) -> str:
-        """The first sentence, and the formula below it."""
+        """The first paragraph, and the formula below it."""
         paragraphs = self.parts[""].split("\n\n")
         first = _joined(paragraphs[0])
         formula = paragraphs[1] if len(paragraphs) > 1 and paragraphs[1].startswith("    ") else ""
@@ -86,25 +86,25 @@ class Statement:
 
     @property
     def formula(self) -> str:
-        """The formula, without its indentation; empty where there is none."""
+        """The formula without its indentation; "" if there is none."""
         return textwrap.dedent("\n".join(self.computes.split("\n")[1:]))
 
     @cached_property
     def rules(self) -> Mapping[str, str]:
-        """The sentence of each rule that is written down, by its key."""
+        """The sentence of each rule, by its key; without the built-in keys."""
         return self.entries(RULES)
 
     def entries(self, part: str) -> Mapping[str, str]:
-        """A part that is a list: each text by its name."""
-        return {name: said for name, said in _entries(self.parts.get(part, "")) if name}
+        """The entries of a part that is a list: each text by its name."""
+        return {name: text for name, text in _entries(self.parts.get(part, "")) if name}
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What tests may quote: the two keys that are built in, and those of the rules."""
+        """The keys that tests may quote: the two built-in keys, and those of the rules."""
         return (*BUILT_IN, *self.rules)
 
     def sentence(self, key: str) -> str:
-        """The sentence of a rule, or the text that a built-in key stands for."""
+        """The sentence of a rule, or the text for a built-in key."""
         if key == COMPUTES:
             return self.computes
         if key == RETURNS:
@@ -112,7 +112,7 @@ class Statement:
         return self.rules[key]
 
     def marked(self, unchecked: Collection[str]) -> str:
-        """The text, with a mark behind each rule of these keys: `UNCHECKED`."""
+        """The text with the mark `UNCHECKED` after the rules with these keys."""
         before, title, after = self.text.partition(f"\n{RULES}:\n")
         if not unchecked or not title:
             return self.text
@@ -122,9 +122,9 @@ class Statement:
         return f"{before}{title}{marked}{gap}{rest}"
 
     def first_and_rest(self, unchecked: Collection[str] = ()) -> tuple[str, str]:
-        """The text that `marked` gives, in two: what to know before the first line, and the rest.
+        """Split the text from `marked` in two: the parts to read before coding, and the rest.
 
-        The first has what it computes, the rules and the example.
+        The first half has the opening with the formula, the rules and the example.
         """
         blocks = _blocks(self.marked(unchecked))
         first = [blocks.pop(title) for title in FIRST if title in blocks]
@@ -132,7 +132,7 @@ class Statement:
 
 
 def _blocks(text: str) -> dict[str, str]:
-    """A docstring cut at the titles of its parts, which stay; each piece by its title."""
+    """A docstring split into its parts, by title; each part keeps its title line."""
     found: dict[str, list[str]] = {"": []}
     current = found[""]
     for line in text.splitlines():
@@ -143,7 +143,10 @@ def _blocks(text: str) -> dict[str, str]:
 
 
 def listing(paragraph: str) -> tuple[str, Sequence[tuple[str, str]]] | None:
-    """A paragraph that is a list: its title, and each entry's name (it may have none) and text."""
+    """The title and entries of a paragraph that is a list, or None.
+
+    An entry is a pair of name and text; the name may be empty.
+    """
     title, _, rest = paragraph.partition("\n")
     if not (title.endswith(":") and PART.match(title) and rest):
         return None
@@ -170,7 +173,7 @@ def _joined(text: str) -> str:
 
 
 def statement(course: Course, name: str) -> Statement:
-    """Read an exercise's statement; raise `CallError` where its stub cannot be read."""
+    """Read an exercise's statement; raise `CallError` if its stub cannot be read."""
     path = course.pristine(course.unit_of[name])
     try:
         stated = _stated(path.read_text(encoding="utf-8")).get(name)
@@ -182,7 +185,7 @@ def statement(course: Course, name: str) -> Statement:
 
 
 def stated_or_none(course: Course, name: str) -> Statement | None:
-    """Read an exercise's statement; None where its file cannot be read, for a student's edits."""
+    """Read an exercise's statement; None if a student's edits made its file unreadable."""
     try:
         return statement(course, name)
     except CallError:
@@ -191,18 +194,18 @@ def stated_or_none(course: Course, name: str) -> Statement | None:
 
 @lru_cache(maxsize=64)
 def _stated(text: str) -> Mapping[str, Statement]:
-    """The statements in a file of stubs; the first of each name."""
+    """The statements in a file of stubs; for a repeated name the first."""
     found: dict[str, Statement] = {}
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name not in found:
             stub = textwrap.dedent(ast.get_source_segment(text, node) or "")
-            said = ast.get_docstring(node) or ""
-            found[node.name] = Statement(node.name, _signature(node), said, stub)
+            docstring = ast.get_docstring(node) or ""
+            found[node.name] = Statement(node.name, _signature(node), docstring, stub)
     return found
 
 
 def opening(course: Course, unit: str) -> str:
-    """The docstring of a unit's file: what the unit is about."""
+    """The docstring of a unit's file, which introduces the unit."""
     try:
         return ast.get_docstring(ast.parse(course.pristine(unit).read_text("utf-8"))) or ""
     except (OSError, SyntaxError, ValueError):
@@ -220,7 +223,7 @@ def _signature(node: ast.FunctionDef | ast.ClassDef) -> str:
 
 
 def _untyped(arguments: ast.arguments) -> str:
-    """The names in a signature, with their defaults; no ``self``."""
+    """The parameters of a signature with their defaults, without types and ``self``."""
     bare = ast.parse(f"def f({ast.unparse(arguments)}): ...").body[0]
     assert isinstance(bare, ast.FunctionDef)
     own = bare.args

@@ -1,10 +1,10 @@
 """Seeded inputs with the same bits on every platform.
 
 torch's normals differ between platforms, versions and even tensor sizes, and NumPy's between
-versions. Here only Philox's raw integers are used (Salmon et al. 2011, *Parallel random numbers:
-as easy as 1, 2, 3*), and exact arithmetic on them: uniform = (raw >> 11) · 2⁻⁵³, and normal = the
-sum of twelve uniforms minus six (Irwin-Hall: mean 0, variance 1, bounded by ±6). Every draw has
-a key of its own, so that no draw depends on how many came before it, nor on their sizes.
+versions. This module uses only Philox's raw integers (Salmon et al. 2011, *Parallel random numbers:
+as easy as 1, 2, 3*) and exact arithmetic: uniform = (raw >> 11) · 2⁻⁵³, and normal = the sum of
+twelve uniforms minus six (Irwin-Hall: mean 0, variance 1, bounded by ±6). Every draw has its own
+key: it does not depend on the number or sizes of earlier draws.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ import torch
 from torch import Tensor
 
 TWELVE = 12
-# All submissions of a batch get the same tensors: those of up to so many elements, and how many.
+# All submissions of a batch get the same tensors, which are cached in two groups. For each: the
+# largest number of elements of a tensor, and the number of tensors.
 SMALL, MOST_SMALL = 2**14, 2**14
 LARGE, MOST_LARGE = 2**20, 2**5
 
 
 class Make:
-    """Draws tensors for one case of a test, their sizes given by name: ``make.normal(batch=2)``."""
+    """Draws tensors for a case of a test, with sizes by name: ``make.normal(batch=2)``."""
 
     def __init__(self, seed: str, exercise: str, case: str) -> None:
-        self.exercise = exercise  # whose test draws here
+        self.exercise = exercise  # the exercise of the test
         self.case = case  # ``test_x[5]``
         self._key = (seed, exercise, case)
         self._draws = 0
@@ -96,7 +97,8 @@ class Make:
         return self.uniform(dtype=torch.float64, name=name, **sizes) < share
 
 
-Draw = Callable[[bytes, tuple[int, ...]], Tensor]  # of a key and a shape; equal draws are equal
+# Draws a tensor from a key and a shape. Instances compare by value: they are keys of the cache.
+Draw = Callable[[bytes, tuple[int, ...]], Tensor]
 
 
 def _drawn(draw: Draw, key: bytes, shape: tuple[int, ...]) -> Tensor:
@@ -126,7 +128,7 @@ class _Normal:
     def __call__(self, key: bytes, shape: tuple[int, ...]) -> Tensor:
         count = math.prod(shape)
         raw = _raw(key, TWELVE * count).reshape(TWELVE, count)
-        # Twelve integers of 53 bits add up exactly; one rounding, the same everywhere.
+        # The sum of twelve integers of 53 bits is exact. It is rounded once, the same everywhere.
         values = raw.sum(axis=0, dtype=np.uint64).astype(np.float64) * 2.0**-53 - TWELVE / 2
         return _tensor(values * self.scale, shape, self.dtype)
 
@@ -142,7 +144,7 @@ class _Integers:
 
 
 def _raw(key: bytes, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """`count` integers of 53 bits."""
+    """Draw `count` integers of 53 bits."""
     generator = np.random.Philox(key=int.from_bytes(key, "little"), counter=0)
     return np.asarray(generator.random_raw(count), dtype=np.uint64) >> np.uint64(11)
 

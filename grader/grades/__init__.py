@@ -1,4 +1,4 @@
-"""What becomes of grades: the gradebook, corrections, comparisons of two runs, names taken out.
+"""The gradebook: grades, corrections, comparisons of two gradings, pseudonyms.
 
-It reads how tests ended, and runs and judges nothing.
+This room stores and compares the results of tests, and runs no tests itself.
 """

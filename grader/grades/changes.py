@@ -1,4 +1,4 @@
-"""Whose grade changed between two gradings, and why."""
+"""Compares two gradings: which students' grades changed, and why."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult
 from grader.records.rows import Adjustment, Row
 
-# What decides a grade besides the text.
+# Fields of a grade that can change points while the text stays the same.
 DECIDING = ("seed", "course", "torch", "isolation", "device")
-SECRET = frozenset({"seed"})  # those whose values nobody is told
+SECRET = frozenset({"seed"})  # reported as changed, without the values
 
 
 @dataclass(frozen=True)
 class ChangedSetting:
-    """What held for the grades of one grading, and no longer for those of the other."""
+    """A setting that differs between two gradings."""
 
-    name: str  # one of `DECIDING`
-    before: str | None  # None for those whose values are `SECRET`
+    name: str  # in `DECIDING`
+    before: str | None  # None if the setting is `SECRET`
     after: str | None
 
 
 @dataclass(frozen=True)
 class TestChange:
-    """A test that ended otherwise, or earned otherwise."""
+    """A test whose status changed, or that earns points in only one of the gradings."""
 
     title: str
-    before: str | None  # its status; None where there was no such test
+    before: str | None  # its status; None if the test did not exist
     after: str | None
-    message: str  # the first line of what it said when it did not pass
+    message: str  # the first line of its failure message
 
     __test__ = False
 
 
 @dataclass(frozen=True)
 class ExerciseChange:
-    """An exercise that earned other points, corrections included."""
+    """An exercise whose points changed, corrections included."""
 
     name: str
-    before: float | None  # None where it was not graded
+    before: float | None  # None if it was not graded
     after: float | None
     tests: tuple[TestChange, ...]
-    reweighted: bool  # whether the exercise or one of its tests counts for more or less
+    reweighted: bool  # whether the points of the exercise or of any test changed
     corrected_before: Adjustment | None
     corrected_after: Adjustment | None
 
@@ -58,9 +58,9 @@ class StudentChange:
     """A student whose grade changed."""
 
     student: str
-    status_before: str | None  # None where there was no such student
+    status_before: str | None  # None if the student had no row
     status_after: str | None
-    before: float | None  # the total; None where it is not known
+    before: float | None  # the total; None if it is unknown
     after: float | None
     another_text: bool
     exercises: tuple[ExerciseChange, ...]
@@ -68,14 +68,14 @@ class StudentChange:
 
 @dataclass(frozen=True)
 class Changes:
-    """What differs between two gradings."""
+    """The differences between two gradings."""
 
     settings: tuple[ChangedSetting, ...]
     students: tuple[StudentChange, ...]
     unchanged: int  # students
 
     def anonymous(self, names: Mapping[str, str]) -> Changes:
-        """With other names, and without messages and reasons, which may hold the real ones."""
+        """Replace the names, and drop messages and reasons, which may contain real names."""
         return replace(
             self,
             students=tuple(
@@ -92,9 +92,9 @@ class Changes:
 def changes(
     old: Mapping[str, Row], new: Mapping[str, Row], another_text: Collection[str] = ()
 ) -> Changes:
-    """Compare two gradings, both by student; of `another_text` the answers are not what they were.
+    """Compare two gradings, both by student; `another_text` lists students with a new submission.
 
-    A student is changed if the status, the total or the points of an exercise are.
+    A student counts as changed if the status, the total or the points of an exercise changed.
     """
     students = [
         change
@@ -112,10 +112,10 @@ def changes(
 def compared(
     course: Course, new: Path, old: Path | None = None, anonymous: bool = False
 ) -> Changes:
-    """Compare two gradebooks, or the grades of one with those that its last regrading replaced.
+    """Compare two gradebooks, or a gradebook with the grades that its last regrading replaced.
 
-    If `anonymous`, students have the pseudonyms of `new`. Raises `CallError` where there is no
-    gradebook, or no earlier grading in it.
+    If `anonymous`, students get the pseudonyms of `new`. Raises `CallError` if a gradebook is
+    missing or has no earlier grading.
     """
     with ExitStack() as stack:
         book = stack.enter_context(existing_gradebook(new, course.name))
@@ -135,7 +135,7 @@ def compared(
 
 
 def rewritten(old: Gradebook, new: Gradebook) -> set[str]:
-    """The students whose text is another one, as far as both gradebooks keep it."""
+    """The students whose text differs, as far as both gradebooks keep it."""
     names = {grade.student: grade.submission for grade in old.grades()}
     found = set()
     for grade in new.grades():
@@ -150,8 +150,8 @@ def _settings(old: list[Grade | None], new: list[Grade | None]) -> Iterator[Chan
     for name in DECIDING:
         before, after = _values(old, name), _values(new, name)
         if before != after:
-            told = (None, None) if name in SECRET else (", ".join(before), ", ".join(after))
-            yield ChangedSetting(name, *told)
+            shown = (None, None) if name in SECRET else (", ".join(before), ", ".join(after))
+            yield ChangedSetting(name, *shown)
 
 
 def _values(grades: list[Grade | None], name: str) -> list[str]:
@@ -163,7 +163,7 @@ def _values(grades: list[Grade | None], name: str) -> list[str]:
 
 
 def _student(old: Row | None, new: Row | None, another_text: bool) -> StudentChange | None:
-    """What changed for a student; None if nothing did."""
+    """A student's change, or None without one."""
     row = new or old
     assert row is not None
     change = StudentChange(
@@ -180,7 +180,7 @@ def _student(old: Row | None, new: Row | None, another_text: bool) -> StudentCha
 
 
 def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
-    """The exercises that changed; none where the points of one side are not known at all."""
+    """The exercises that changed; none if a side has no points at all."""
     if old is None or new is None or not (old.has_points and new.has_points):
         return
     earlier, later = old.points, new.points
@@ -205,31 +205,31 @@ def _result(row: Row, exercise: str) -> ExerciseResult | None:
 
 
 def _tests(old: ExerciseResult | None, new: ExerciseResult | None) -> Iterator[TestChange]:
-    """The tests that changed; none where the exercise as a whole came or went."""
+    """The tests that changed; none if the whole exercise is new or gone."""
     if old is None or new is None:
         return
     earlier, later = _by_name(old), _by_name(new)
     for name in dict.fromkeys([*earlier, *later]):
         before, after = earlier.get(name), later.get(name)
-        # What a test counts for is not the test's own.
-        if _ended(before) != _ended(after):
+        if _outcome(before) != _outcome(after):
             yield _change(before, after)
 
 
 def _by_name(result: ExerciseResult) -> dict[tuple[str, bool], TestResult]:
-    """A public and a hidden test may have one name."""
+    """The tests by name, public and hidden apart, since such a pair may share a name."""
     return {(test.name, test.hidden): test for test in result.tests}
 
 
-def _ended(test: TestResult | None) -> tuple[str, bool] | None:
+def _outcome(test: TestResult | None) -> tuple[str, bool] | None:
+    # Not the points: they also change with the test's weight, which `_reweighted` reports.
     return (test.status, test.points > 0) if test else None
 
 
 def _change(old: TestResult | None, new: TestResult | None) -> TestChange:
-    told = [test for test in (new, old) if test is not None]
-    message = next((test.told for test in told if test.told), "")
+    both = [test for test in (new, old) if test is not None]
+    message = next((test.told for test in both if test.told), "")
     return TestChange(
-        told[0].title,
+        both[0].title,
         old.status if old else None,
         new.status if new else None,
         message.strip().partition("\n")[0],

@@ -1,7 +1,7 @@
-"""What a person may do to computed points: add some to an exercise, or take some away.
+"""Corrections of computed points: a person adds points to an exercise, or takes some away.
 
-One correction is typed, many come as a CSV. Nothing here writes: a correction that makes no sense
-is refused before any is written.
+A single correction is typed; many come as a CSV. All are checked before any is written, which
+happens elsewhere.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from grader.feedback.verdict import mistake_of
 from grader.grades.lookup import find_student
 from grader.intake.files import decoded
 from grader.records.faults import CallError
-from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult, TestResult
+from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult
 from grader.records.rows import Adjustment, Row, counted, number, separator_of, some_of
 
 FORM = re.compile(r"[+-]?\d{1,6}(\.\d{1,3})?")
-EXPECTED = "points are a number with at most three decimals, like +1, -0.5, or 0 to take it back"
+EXPECTED = (
+    "points are a number with at most three decimals, like +1 or -0.5; 0 removes the correction"
+)
 COLUMNS = ("student", "exercise", "points", "reason")
-HEADER = f"its first line names the columns {', '.join(COLUMNS)}, in any order"
+HEADER = f"its first line must name the columns {', '.join(COLUMNS)}, in any order"
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A student's row before a correction in one exercise, and after it."""
+    """A student's row before and after a correction in one exercise."""
 
     before: Row
     after: Row
@@ -38,36 +40,36 @@ class Correction:
 
     @property
     def adjustment(self) -> Adjustment:
-        """What is to be written: zero points where an earlier correction is taken back."""
+        """The adjustment to write; zero points remove an earlier correction."""
         return self.after.correction(self.exercise.name) or Adjustment(self.exercise.name, 0, "")
 
 
 def correction(
     row: Row, exercise: Exercise, points: str, reason: str, *, where: str = "with --reason"
 ) -> Correction:
-    """The correction of a student's points that a person wrote; zero takes an earlier one back.
+    """Check a correction that a person wrote; zero points remove an earlier correction.
 
-    More than the exercise's maximum is allowed: a bonus. `where` says where the reason belongs.
-    Raises `CallError` for what makes no sense.
+    Points above the exercise's maximum are allowed, as a bonus. `where` completes the message about
+    a missing reason. Raises `CallError` if the correction makes no sense.
     """
     if not FORM.fullmatch(points):
         raise CallError(f"{EXPECTED}; got {points!r}")
     added = float(points)
     if added and not reason.strip():
-        raise CallError(f"say why {where}: the student will read it")
+        raise CallError(f"give a reason {where}: the student will read it")
     if row.grade is None:
         raise CallError(f"{row.student} {row.ungraded}: there are no points to correct")
     if not row.has_points:
-        raise CallError(f"the grader failed on {row.student}: grade that again first")
+        raise CallError(f"the grader failed on {row.student}: grade the submission again first")
     computed = {result.name: result.points for result in row.grade.exercises}.get(exercise.name)
     if computed is None:
         raise CallError(f"{exercise.name} was not graded in this gradebook")
     if not added and row.correction(exercise.name) is None:
-        raise CallError(f"{row.student} has no correction in {exercise.name} to take back")
+        raise CallError(f"{row.student} has no correction in {exercise.name} to remove")
     if round((computed + added) * THOUSAND) < 0:
         raise CallError(
-            f"{row.student} earned {counted(computed, 'point')} in {exercise.name}: no more than "
-            "that can be taken away"
+            f"{row.student} earned {counted(computed, 'point')} in {exercise.name}: you cannot "
+            "take away more than that"
         )
     others = tuple(a for a in row.adjustments if a.exercise != exercise.name)
     new = (Adjustment(exercise.name, added, reason.strip()),) if added else ()
@@ -80,12 +82,12 @@ def correction(
 def corrections_from(
     data: bytes, file: str, rows: Sequence[Row], course: Course
 ) -> list[Correction]:
-    """The corrections in a CSV with the columns `COLUMNS`; other columns mean nothing.
+    """The corrections in a CSV with the columns `COLUMNS`; other columns are ignored.
 
-    Raises one `CallError` that names every line which makes no sense.
+    Raises one `CallError` that names every wrong line.
     """
     current = {row.student: row for row in rows}
-    lines: dict[tuple[str, str], int] = {}  # of each student and exercise
+    lines: dict[tuple[str, str], int] = {}  # by student and exercise
     found: list[Correction] = []
     wrong: list[str] = []
     for line, cells in _lines(data, file):
@@ -97,7 +99,7 @@ def corrections_from(
             student = find_student(rows, name).student
             earlier = lines.setdefault((student, chosen.name), line)
             if earlier != line:
-                raise CallError(f"line {earlier} corrects {student} in {chosen.name} already")
+                raise CallError(f"line {earlier} already corrects {student} in {chosen.name}")
             one = correction(current[student], chosen, points, reason, where="in the column reason")
         except CallError as error:
             wrong.append(f"line {line}: {' '.join(str(error).split())}")
@@ -105,49 +107,50 @@ def corrections_from(
             current[student] = one.after
             found.append(one)
     if wrong:
-        raise CallError(f"{file}: nothing was written: {some_of(wrong)}")
+        raise CallError(f"{file}: no correction was written: {some_of(wrong)}")
     if not found:
         raise CallError(f"{file} has no line below its header: there is nothing to correct")
     return found
 
 
 def _lines(data: bytes, file: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Each line's number, and its cells in the order of `COLUMNS` or what is wrong with it."""
+    """Each line's number, with its cells in the order of `COLUMNS` or a message about the error."""
     text = decoded(data)
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=separator_of(text), strict=True)
     places: list[int] | None = None
     width = 0
     while True:
-        line = reader.line_num + 1  # a cell may have several lines: the first is named
+        line = reader.line_num + 1  # the first line of a row whose cells have several
         try:
             cells = [cell.strip() for cell in next(reader)]
         except StopIteration:
             break
         except csv.Error as error:
-            raise CallError(f"{file}: line {line} is no line of a CSV: {error}") from None
+            raise CallError(f"{file}: line {line} is not valid CSV: {error}") from None
         if not any(cells):
             continue
         if places is None:
             titles, width = [cell.casefold() for cell in cells], len(cells)
             if any(titles.count(column) != 1 for column in COLUMNS):
-                raise CallError(f"{file} is no table of corrections: {HEADER}")
+                raise CallError(f"{file} is not a table of corrections: {HEADER}")
             places = [titles.index(column) for column in COLUMNS]
         elif len(cells) != width:
-            yield line, f"it has {counted(len(cells), 'cell')}, and the header {width}"
+            yield line, f"it has {counted(len(cells), 'cell')}, but the header has {width}"
         else:
             yield line, [cells[place] for place in places]
     if places is None:
         raise CallError(f"{file} is empty: {HEADER}")
 
 
-# --- what an earlier mistake cost ----------------------------------------------------------------
+# --- points lost through an earlier mistake ------------------------------------------------------
 
 
 def at_stake(result: ExerciseResult) -> Adjustment | None:
-    """The correction that would give back what failed only through an earlier mistake, if any did.
+    """The correction that gives back the points lost through an earlier mistake, if any were lost.
 
-    Those are the tests that follow from the mistake, and those that were skipped behind them.
+    These are the points of tests that failed only through the mistake, and of tests that were
+    skipped after them.
     """
     following = [test for test in result.tests if test.follows]
     lost = [test for test in result.tests if test.follows or test.status == "skipped"]
@@ -155,16 +158,12 @@ def at_stake(result: ExerciseResult) -> Adjustment | None:
     forbidden = any(t.name == OPERATIONS and t.status != "passed" for t in result.tests)
     if not following or not points or forbidden:
         return None
-    return Adjustment(result.name, points, _reason(following[0]))
-
-
-def _reason(following: TestResult) -> str:
-    mistake = mistake_of(following)
-    return mistake.heading if mistake else ""
+    mistake = mistake_of(following[0])
+    return Adjustment(result.name, points, mistake.heading if mistake else "")
 
 
 def command(folder: str, student: str, correction: Adjustment) -> str:
-    """The line for a shell that writes a correction."""
+    """The shell command that writes a correction."""
     words = (
         "grader",
         "adjust",

@@ -1,8 +1,8 @@
-"""The gradebook: the only place where grades live.
+"""The gradebook: the only place that keeps grades.
 
-``grades.db`` is the source of truth: the grades, each committed as it comes with the text that was
-graded, who the students are, and what people corrected. ``gradebook.csv`` and ``results.jsonl`` are
-written from it, whole or not at all.
+``grades.db`` is the source of truth. It holds the grades, the graded texts, the students and the
+corrections; each grade is committed as soon as it is computed. ``gradebook.csv`` and
+``results.jsonl`` are written from it, whole or not at all.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from typing import IO
 
 import msgspec
 
+from grader.grades.table import gradebook_csv
 from grader.intake import NOBODY, Roster, Submission
 from grader.intake.names import file_stems
 from grader.records.faults import CallError, HostFault, unwritten
 from grader.records.files import write_whole
 from grader.records.grade import THOUSAND, Grade
-from grader.records.rows import Adjustment, Person, Row, gradebook_csv
+from grader.records.rows import Adjustment, Person, Row
 
 DATABASE = "grades.db"
 TABLE = "gradebook.csv"
 LINES = "results.jsonl"
-FEEDBACK, REPORT = "feedback", "report.html"  # pages beside them
+FEEDBACK, REPORT = "feedback", "report.html"  # pages in the same folder
 VERSION = 3
-LOCK = ".lock"  # whoever grades into the folder holds it
+LOCK = ".lock"  # held by the process that grades into the folder
 ANOTHER = "choose another --out"
-# What can be stopped before its end, by the command that goes on with it.
+# The two kinds of grading that can be interrupted: the commands that continue them.
 GRADING, REGRADING = "grader grade", "grader grade --again"
 
 SCHEMA = """
@@ -42,11 +43,11 @@ CREATE TABLE IF NOT EXISTS grades (
     student TEXT PRIMARY KEY,
     submission TEXT NOT NULL,
     status TEXT NOT NULL,
-    key TEXT NOT NULL,  -- what decided it: see `grader.grading.order`
-    grade BLOB NOT NULL  -- one Grade as JSON
+    key TEXT NOT NULL,  -- of its inputs: see `grader.grading.order`
+    grade BLOB NOT NULL  -- a Grade as JSON
 ) STRICT;
 CREATE INDEX IF NOT EXISTS grades_by_submission ON grades (submission);
-CREATE TABLE IF NOT EXISTS earlier (  -- what a regrading replaced
+CREATE TABLE IF NOT EXISTS earlier (  -- grades that a regrading replaced
     run INTEGER NOT NULL,
     student TEXT NOT NULL,
     grade BLOB NOT NULL,
@@ -54,11 +55,11 @@ CREATE TABLE IF NOT EXISTS earlier (  -- what a regrading replaced
 ) STRICT;
 CREATE TABLE IF NOT EXISTS submissions (
     name TEXT PRIMARY KEY,
-    submission BLOB NOT NULL  -- the text that was graded: JSON, deflated
+    submission BLOB NOT NULL  -- the graded text: JSON, deflated
 ) STRICT;
 CREATE TABLE IF NOT EXISTS people (
     student TEXT PRIMARY KEY,
-    person BLOB NOT NULL  -- one Person as JSON
+    person BLOB NOT NULL  -- a Person as JSON
 ) STRICT;
 CREATE TABLE IF NOT EXISTS adjustments (
     student TEXT NOT NULL,
@@ -68,8 +69,7 @@ CREATE TABLE IF NOT EXISTS adjustments (
     PRIMARY KEY (student, exercise)
 ) STRICT;
 """
-# Every table with students in it, and the column that names them.
-OF_STUDENTS = ("grades", "earlier", "people", "adjustments")
+STUDENT_TABLES = ("grades", "earlier", "people", "adjustments")  # those with a column `student`
 
 
 class Gradebook:
@@ -79,17 +79,17 @@ class Gradebook:
         self.folder = folder
         self._connection = connection
 
-    # --- what a grading writes -------------------------------------------------------------------
+    # --- written by a grading --------------------------------------------------------------------
 
     def record(self, grade: Grade, submission: Submission | None = None, key: str = "") -> None:
-        """Commit one grade, for each of its students; it replaces an earlier one of theirs.
+        """Commit a grade for each of its students, and replace their earlier grades.
 
-        `key` is of what decided it: see `reusable`.
+        `key` identifies everything that decided the grade: see `reusable`.
         """
         self.record_all([(grade, submission, key)])
 
     def record_all(self, grades: Iterable[tuple[Grade, Submission | None, str]]) -> None:
-        """Commit all of these, or none."""
+        """Commit all of these grades, or none; see `record`."""
         with self._connection:
             for grade, submission, key in grades:
                 for student in submission.members if submission is not None else (grade.student,):
@@ -108,7 +108,7 @@ class Gradebook:
         )
 
     def keep_only(self, students: Sequence[str]) -> None:
-        """Forget grades of an earlier run that this one did not make."""
+        """Delete the grades of all other students, which an earlier grading left."""
         with self._connection:
             graded = [row[0] for row in self._connection.execute("SELECT student FROM grades")]
             self._connection.executemany(
@@ -118,13 +118,13 @@ class Gradebook:
             self._drop_orphans()
 
     def _drop_orphans(self) -> int:
-        """Remove texts that no grade is of; how many."""
+        """Delete texts that have no grade, and return their number."""
         return self._connection.execute(
             "DELETE FROM submissions WHERE name NOT IN (SELECT submission FROM grades)"
         ).rowcount
 
     def set_people(self, people: Mapping[str, Person]) -> None:
-        """Replace what is known of students; who has no grade is shown as absent."""
+        """Replace the list of students; a listed student without a grade counts as absent."""
         with self._connection:
             self._connection.execute("DELETE FROM people")
             self._connection.executemany(
@@ -133,7 +133,7 @@ class Gradebook:
             )
 
     def put_aside(self) -> int:
-        """Keep today's grades as those of an earlier run; the run's number."""
+        """Copy the current grades to `earlier`, and return the number of that run."""
         run = (self.last_run() or 0) + 1
         with self._connection:
             self._connection.execute(
@@ -143,21 +143,21 @@ class Gradebook:
 
     @property
     def unfinished(self) -> str:
-        """`GRADING` or `REGRADING` from when one begins to its end: who is missing may yet come."""
+        """`GRADING` or `REGRADING` until that grading is complete, then empty."""
         return self._about("unfinished") or ""
 
     @unfinished.setter
     def unfinished(self, command: str) -> None:
         self._remember("unfinished", command)
 
-    # --- what a person writes --------------------------------------------------------------------
+    # --- written by a person ---------------------------------------------------------------------
 
     def adjust(self, student: str, adjustment: Adjustment) -> None:
-        """Correct a student's points in one exercise, in place of any earlier correction there."""
+        """Store a correction, which replaces the student's earlier correction of that exercise."""
         self.adjust_all([(student, adjustment)])
 
     def adjust_all(self, adjustments: Iterable[tuple[str, Adjustment]]) -> None:
-        """Make all of these corrections of students' points, or none."""
+        """Store all of these corrections, or none; see `adjust`."""
         with self._connection:
             for student, adjustment in adjustments:
                 points = round(adjustment.points * THOUSAND)
@@ -173,14 +173,14 @@ class Gradebook:
                     )
 
     def forget(self, student: str) -> dict[str, int]:
-        """Remove a student from every table, and from the file's free pages; rows lost by table.
+        """Remove a student from every table and free page; return the number of rows by table.
 
-        What a group handed in stays while another of the group has a grade of it, without the name.
+        A group's submission stays, without the name, while another student has a grade for it.
         """
         people = self.people()
         listed = people.get(student)
         self.roster = self.roster.without(listed) if listed is not None else self.roster
-        # In a conflict, what is kept of a student may stand under a name that no row has.
+        # In a conflict, data of the student may be stored under a name that no row has.
         why = self.conflicts
         others = {n for n in why.keys() - people.keys() if why[n] == why.get(student)}
         names = {student, *others}
@@ -190,15 +190,15 @@ class Gradebook:
                 table: self._connection.executemany(
                     f"DELETE FROM {table} WHERE student = ?", [(name,) for name in sorted(names)]
                 ).rowcount
-                for table in OF_STUDENTS
+                for table in STUDENT_TABLES
             }
             lost["submissions"] = self._drop_orphans()
             self._leave_groups(student)
-        self._connection.execute("VACUUM")  # what is deleted stays in the file until then
+        self._connection.execute("VACUUM")  # until then, deleted rows stay in the file
         return lost
 
     def _leave_groups(self, student: str) -> None:
-        """A regrading would bring back who is still in a group, or a group as if it were one."""
+        """Remove a student from all groups, so that a regrading does not bring the name back."""
         for submission in list(self.submissions()):
             if student in submission.group:
                 rest = tuple(name for name in submission.group if name != student)
@@ -208,11 +208,11 @@ class Gradebook:
                         "DELETE FROM submissions WHERE name = ?", (submission.student,)
                     )
 
-    # --- what is read ----------------------------------------------------------------------------
+    # --- read ------------------------------------------------------------------------------------
 
     @property
     def exercises(self) -> tuple[str, ...]:
-        """What was graded, in the course's order."""
+        """The graded exercises, in the course's order."""
         return tuple(json.loads(self._about("exercises") or "[]"))
 
     @exercises.setter
@@ -221,7 +221,7 @@ class Gradebook:
 
     @property
     def assignment(self) -> str:
-        """The assignment that was graded, if it was one."""
+        """The graded assignment; empty without one."""
         return self._about("assignment") or ""
 
     @assignment.setter
@@ -230,7 +230,7 @@ class Gradebook:
 
     @property
     def roster(self) -> Roster:
-        """The roster that was given last."""
+        """The roster of the last grading that had one."""
         text = self._about("roster")
         return msgspec.json.decode(text, type=Roster) if text else NOBODY
 
@@ -240,9 +240,9 @@ class Gradebook:
 
     @property
     def conflicts(self) -> Mapping[str, str]:
-        """Why students have no grade of what they handed in, by all names that it may stand under.
+        """The reasons why submissions are not graded, by every name that they may be under.
 
-        Grades of earlier hand-ins under these names are kept, and are in no row meanwhile.
+        Older grades under these names are kept, but no row shows them while the conflict lasts.
         """
         return msgspec.json.decode(self._about("conflicts") or "{}", type=dict[str, str])
 
@@ -252,7 +252,7 @@ class Gradebook:
 
     @property
     def salt(self) -> str:
-        """A secret of this gradebook's own, for pseudonyms that nobody can guess a name from."""
+        """This gradebook's secret for pseudonyms, which keeps them from being guessed."""
         salt = self._about("salt")
         if salt is None:
             salt = secrets.token_hex(16)
@@ -268,19 +268,19 @@ class Gradebook:
             self._connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (key, value))
 
     def grades(self) -> Iterator[Grade]:
-        """All grades as they were computed, by student."""
+        """All computed grades, without corrections, ordered by student."""
         rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
         return (Grade.from_json(row[0]) for row in rows)
 
     def reusable(self) -> set[tuple[str, str]]:
-        """Submissions with the keys that decided their grades; none in which we failed."""
+        """Submissions and keys of all grades, except those in which the grader failed."""
         rows = self._connection.execute(
             "SELECT submission, key FROM grades WHERE status <> 'grader_error'"
         )
         return set(rows)
 
     def grade(self, submission: str, key: str) -> Grade:
-        """The grade of a submission that this key decided; they are `reusable`."""
+        """The grade of a submission under this key; the pair must be `reusable`."""
         (text,) = self._connection.execute(
             "SELECT grade FROM grades "
             "WHERE submission = ? AND key = ? AND status <> 'grader_error'",
@@ -289,43 +289,43 @@ class Gradebook:
         return Grade.from_json(text)
 
     def last_run(self) -> int | None:
-        """The number of the last run whose grades were put aside; None if none were."""
+        """The number of the last run in `earlier`; None without a run."""
         run: int | None
         (run,) = self._connection.execute("SELECT max(run) FROM earlier").fetchone()
         return run
 
     def earlier(self, run: int) -> dict[str, Grade]:
-        """The grades that a regrading replaced, by student."""
+        """The grades that a regrading replaced, as a dict by student."""
         rows = self._connection.execute(
             "SELECT student, grade FROM earlier WHERE run = ? ORDER BY student", (run,)
         )
         return {student: Grade.from_json(grade) for student, grade in rows}
 
     def people(self) -> dict[str, Person]:
-        """What is known of students."""
+        """The listed students, by key."""
         rows = self._connection.execute("SELECT student, person FROM people ORDER BY student")
         return {student: msgspec.json.decode(text, type=Person) for student, text in rows}
 
     def submission(self, name: str) -> Submission | None:
-        """The text that was graded under this name."""
+        """The submission of this name, as it was graded."""
         found = self._connection.execute(
             "SELECT submission FROM submissions WHERE name = ?", (name,)
         ).fetchone()
         return _unpacked(found[0]) if found else None
 
     def submissions(self) -> Iterator[Submission]:
-        """All texts that were graded, by name."""
+        """All graded submissions, ordered by name."""
         rows = self._connection.execute("SELECT submission FROM submissions ORDER BY name")
         return (_unpacked(row[0]) for row in rows)
 
     def count_submissions(self) -> int:
-        """How many texts there are."""
+        """The number of graded submissions."""
         return int(self._connection.execute("SELECT count(*) FROM submissions").fetchone()[0])
 
     def rows(self, run: int | None = None) -> list[Row]:
-        """Every student who has a grade, is on the roster or in a conflict, by name.
+        """A row for each student with a grade, on the roster or in a conflict, ordered by name.
 
-        Of an earlier `run`, the grades are those that a regrading replaced; the rest is today's.
+        With `run`, the grades are those that this regrading replaced; the rest is current.
         """
         grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
         people, conflicts = self.people(), self.conflicts
@@ -358,7 +358,7 @@ class Gradebook:
 
 
 def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
-    """The file of each student who has a grade, in the folder `FEEDBACK`."""
+    """The name of each graded student's page in the folder `FEEDBACK`."""
     stems = file_stems(row.student for row in rows if row.grade is not None)
     return {student: f"{stem}.html" for student, stem in stems.items()}
 
@@ -373,9 +373,9 @@ def existing_gradebook(
 ) -> Iterator[Gradebook]:
     """Open the gradebook in a folder.
 
-    Raises `CallError` if there is none, or another course's, or one whose grading has not ended:
-    but not to grade `again` where just that was stopped, nor to read `meanwhile`, where a grading
-    is at work.
+    Raises `CallError` if there is none, if it belongs to another course, or if its grading is
+    incomplete. `again` allows an interrupted regrading, to continue it; `meanwhile` allows a
+    grading that is running, to read its grades so far.
     """
     if not (folder / DATABASE).is_file():
         raise CallError(
@@ -387,42 +387,42 @@ def existing_gradebook(
             at_work = _at_work(folder)
             if not at_work:
                 raise CallError(
-                    f"the grading into {folder} was stopped before its end: give the same "
-                    f"`{stopped}` once more, and it goes on"
+                    f"the grading into {folder} was stopped before its end: run the same "
+                    f"`{stopped}` again to continue it"
                 )
             if not meanwhile:
-                raise CallError(f"a grading is at work on {folder}: wait for its end")
+                raise CallError(f"a grading into {folder} is running: wait until it ends")
         yield book
 
 
 @contextmanager
 def open_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
-    """Open or create the gradebook in a folder; `CallError` if it is another course's."""
+    """Open or create the gradebook in a folder; `CallError` if it belongs to another course."""
     with _opened(folder, course, ANOTHER) as book:
         yield book
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep other gradings out of a folder; raises `CallError` if one is at work there.
+    """Keep other gradings out of a folder; raises `CallError` if one is running there.
 
-    The kernel forgets the lock with the process that holds it, however that ends.
+    The kernel releases the lock when the process that holds it ends, however it ends.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are nobody else's business
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are private
         file = (folder / LOCK).open("wb")
     except OSError as error:
         raise unwritten(folder, error) from None
     with file:
         if not _locked(file, exclusive=True):
             raise CallError(
-                f"another grading is at work on {folder}: wait for its end, or {ANOTHER}"
+                f"another grading into {folder} is running: wait until it ends, or {ANOTHER}"
             )
         yield
 
 
 def _at_work(folder: Path) -> bool:
-    """Whether a grading is at work on a folder."""
+    """Whether a grading into a folder is running."""
     try:
         with (folder / LOCK).open("rb") as file:
             return not _locked(file, exclusive=False)
@@ -431,8 +431,8 @@ def _at_work(folder: Path) -> bool:
 
 
 def _locked(file: IO[bytes], *, exclusive: bool) -> bool:
-    """Whether the lock could be had; it lasts until the file is closed."""
-    import fcntl  # only Unix has it, and only there is graded
+    """Try to lock a file until it is closed, and return whether that worked."""
+    import fcntl  # only on Unix, like grading
 
     try:
         fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -457,37 +457,34 @@ def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
             yield Gradebook(folder, connection)
     except sqlite3.OperationalError as error:
         raise HostFault(
-            f"{path} could not be written ({error}); what was graded before is kept: make room, "
-            "and give the same call again"
+            f"{path} could not be written ({error}); all earlier grades are kept: make room, and "
+            "run the same command again"
         ) from None
 
 
 def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:
-    """Raise `CallError`, with what to do, if a folder cannot hold this course's grades.
-
-    Writes nothing.
-    """
+    """Raise `CallError` with advice if a folder cannot hold this course's grades; write nothing."""
     path = folder / DATABASE
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     if not nearest.is_dir():
-        raise CallError(f"{nearest} is a file, and grades need a folder")
+        raise CallError(f"{nearest} is a file, but grades need a folder")
     if not path.exists():
         return
     try:
-        # To read is not enough where a write was cut off: what is half done is undone first.
+        # Not read-only: SQLite must be able to roll back an interrupted write.
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)
         try:
             about = dict(connection.execute("SELECT key, value FROM about"))
         finally:
             connection.close()
     except sqlite3.Error as error:
-        raise CallError(f"{path} is not a gradebook of ours ({error})") from None
+        raise CallError(f"{path} is not a gradebook of this kit ({error})") from None
     if about.get("version") != str(VERSION):
         raise CallError(
-            f"{path} has format {about.get('version')}, and this kit writes {VERSION}: {ANOTHER}"
+            f"{path} has format {about.get('version')}, but this kit writes {VERSION}: {ANOTHER}"
         )
     if about.get("course") != course:
         raise CallError(
-            f"{folder} holds grades of the course {about.get('course')!r}, and this is "
+            f"{folder} holds grades of the course {about.get('course')!r}, but this is "
             f"{course!r}: {advice}"
         )

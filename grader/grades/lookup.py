@@ -1,4 +1,4 @@
-"""Students and tests by what a person types: a key, a name, or what is unique about them."""
+"""Finds students and tests by the text that a person types."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from grader.records.faults import CallError
 from grader.records.grade import BASES, ExerciseResult, Grade, TestResult
 from grader.records.rows import Row, letters, spellings
 
-MOST_NAMED = 8  # of several that fit
+MOST_NAMED = 8  # candidates in a message
 
 
 def find_student(rows: Sequence[Row], text: str) -> Row:
-    """The student of this key, or else of this id, e-mail or name, however it is spelled.
+    """The student with this key, or else with this id, e-mail or name in any spelling.
 
-    Raises `CallError` where there is none, or more than one.
+    Raises `CallError` unless exactly one student fits.
     """
     for row in rows:
         if row.student == text:
@@ -45,9 +45,9 @@ def _known_as(row: Row) -> list[str]:
 
 
 def refuse_another_seed(book: Gradebook, seed: str, meant: str) -> None:
-    """Raise `CallError` where grades are of another hidden seed: the course is another one.
+    """Raise `CallError` if the grades used another hidden seed, so that the course must differ.
 
-    `meant` says which seed may be given in its place.
+    `meant` names the seed to give with --seed.
     """
     seeds = {grade.seed for grade in book.grades()}
     if seeds and seed not in seeds:
@@ -68,9 +68,9 @@ class Graded:
 
 
 def find_graded(book: Gradebook, course: Course, student: str, test: str) -> Graded:
-    """What a gradebook knows of a student's test; both as a person types them.
+    """A student's test in a gradebook; a person typed `student` and `test`.
 
-    Raises `CallError` where there is no such test, or no text to run it on.
+    Raises `CallError` if there is no such test, or no text to run it on.
     """
     row = find_student(book.rows(), student)
     if row.grade is None:
@@ -80,14 +80,14 @@ def find_graded(book: Gradebook, course: Course, student: str, test: str) -> Gra
     if submission is None:
         raise CallError(f"the text of {row.student} is not in the gradebook: grade it again first")
     if submission.status != "ready":
-        raise CallError(f"{row.student} handed in nothing that can be run: {row.grade.message}")
+        raise CallError(f"{row.student} submitted nothing that can run: {row.grade.message}")
     return Graded(row.grade, submission, exercise, result)
 
 
 def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, TestResult]:
-    """The test of a name or a title, also ``EXERCISE/NAME``; of an exercise, what failed first.
+    """The test with this name, title or ``EXERCISE/NAME``, or an exercise's first failed test.
 
-    Raises `CallError` where there is none, or more than one.
+    Raises `CallError` unless exactly one test fits.
     """
     results = {result.name: result for result in grade.exercises}
     name, _, rest = text.partition("/")
@@ -106,11 +106,11 @@ def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, 
 
 
 def _first_failed(result: ExerciseResult) -> TestResult | None:
-    """What failed first: of what cost points, if anything did."""
+    """The first failed test that cost points, or else the first that did not pass."""
     open_ = [test for test in result.tests if test.status != "passed"]
-    told = [test for test in open_ if test.status not in ("skipped", "missing")]
-    told.sort(key=lambda test: test.name == BASES)  # it points elsewhere, and ran nothing
-    return next((test for test in told if test.max), None) or next(iter(told or open_), None)
+    failed = [test for test in open_ if test.status not in ("skipped", "missing")]
+    failed.sort(key=lambda test: test.name == BASES)  # last: it only refers to another exercise
+    return next((test for test in failed if test.max), None) or next(iter(failed or open_), None)
 
 
 def _graded(results: dict[str, ExerciseResult], exercise: str) -> ExerciseResult:
@@ -132,7 +132,7 @@ def _one_test(results: Sequence[ExerciseResult], text: str) -> tuple[ExerciseRes
     if not found:
         near = _nearest(text, (name for _, test in every for name in (test.name, test.title)))
         raise CallError(f"there is no test called {_shown(text)}{near}")
-    # A public and a hidden test may share a name: what failed says more, and what is hidden counts.
+    # A public and a hidden test may share a name: prefer a failed test, then a hidden one.
     return max(found, key=lambda pair: (pair[1].status != "passed", pair[1].hidden))
 
 

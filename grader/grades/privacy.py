@@ -1,7 +1,4 @@
-"""Keeping students to themselves: pseudonyms for lists, and a student who is forgotten.
-
-Forgetting removes every file that tells of a student.
-"""
+"""Protects students' privacy: pseudonyms in lists, and removal of a student from a gradebook."""
 
 from __future__ import annotations
 
@@ -28,14 +25,14 @@ from grader.records.rows import Adjustment, Person, Row
 
 # --- pseudonyms ----------------------------------------------------------------------------------
 #
-# Names for those who shall not be named: the same in every list of one gradebook.
+# They are the same in every list of a gradebook.
 
 
-DIGITS = 6  # of a pseudonym; twice as many for two students that would share one
+DIGITS = 6  # of a pseudonym; twice as many if two students would share it
 
 
 def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
-    """Each student's pseudonym, ``student-7f3a2c``: nobody who lacks the salt can tell whose."""
+    """Each student's pseudonym, ``student-7f3a2c``; without the salt it reveals no name."""
     digests = {
         student: hashlib.blake2b(
             student.encode("utf-8", "surrogatepass"), key=salt.encode(), digest_size=16
@@ -50,15 +47,15 @@ def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
 
 
 def pseudonyms_in(rows: Sequence[Row], salt: str) -> dict[str, str]:
-    """Pseudonyms of all students in these rows and their submissions, as `anonymous` takes them."""
+    """Pseudonyms for the students in these rows and for their submissions; see `anonymous`."""
     submissions = {row.grade.submission for row in rows if row.grade is not None}
     return pseudonyms({row.student for row in rows} | submissions, salt)
 
 
 def anonymous(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:
-    """The rows by other names, of students and of submissions, and without any text of theirs.
+    """The rows with pseudonyms for students and submissions, and without any text of theirs.
 
-    Messages, notes and the reasons of corrections go, since the real name can stand in each.
+    Messages, notes and the reasons of corrections are dropped, since each may contain a real name.
     """
     return sorted((_anonymous(row, names) for row in rows), key=lambda row: row.student)
 
@@ -86,36 +83,33 @@ def _without_words(grade: Grade, names: Mapping[str, str]) -> Grade:
 
 
 def _without_messages(exercise: ExerciseResult) -> ExerciseResult:
-    # How an answer behaves is told with a line of it, and so with the name of a file.
+    # `behaviour` quotes a line of the answer with the name of its file.
     tests = (msgspec.structs.replace(test, message=None, behaviour=()) for test in exercise.tests)
     return msgspec.structs.replace(exercise, tests=tuple(tests))
 
 
-# --- forgetting ----------------------------------------------------------------------------------
-#
-# Removing a person: from a gradebook, and from the files beside it.
+# --- forgetting a student ------------------------------------------------------------------------
 
 
-# Of a gradebook's folder: what is written again without a student, and what tells of none.
+# Files in a gradebook's folder that name no student, or that are written again.
 OURS = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT})
 
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What was removed of a student, and what was not."""
+    """The data of a student that was removed, and the data that was not."""
 
     student: str
     removed: Mapping[str, int]  # rows by table
     pages: tuple[str, ...]
-    # Of the student's group: they keep what all of them handed in, under the name it has.
-    sharers: tuple[str, ...]
-    others: tuple[str, ...]  # files beside the gradebook that nobody writes again
+    sharers: tuple[str, ...]  # students of the same group, who keep the submission and its name
+    others: tuple[str, ...]  # files in the folder that are not `OURS`, and may name the student
 
 
 def forget_student(book: Gradebook, row: Row) -> Forgotten:
-    """Remove a student from the gradebook and from its pages; who shares the submission keeps it.
+    """Remove a student from the gradebook and its pages; others in the group keep the submission.
 
-    What is written from the gradebook as a whole has to be written again.
+    The caller must write the table and the report again.
     """
     rows = book.rows()
     sharers = [

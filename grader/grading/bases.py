@@ -1,4 +1,4 @@
-"""The exercises that an answer stands on: which of them to mend before it."""
+"""The exercises that an answer uses: which of them to correct first."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def at_fault(
     ends: Mapping[str, Sequence[TestResult]],
     solved: Collection[str] = (),
 ) -> list[TestResult]:
-    """What a student reads first of a wrong answer: which exercises below it are not right.
+    """A check, shown first in a wrong answer's verdict, that names the wrong exercises below it.
 
-    Only those that the answer uses, and that do not themselves use another such one; `ends` has
-    the tests of each exercise that was tried, and `solved` are those that were right before. It
-    costs and earns nothing.
+    It names only exercises that the answer uses, and of these the lowest: none that itself uses
+    another wrong exercise. `ends` has the tests of each exercise that was tried; `solved` are the
+    exercises that were right before. The check carries no points.
     """
     if not any(result.status in UNWELL for result in results):
         return []
@@ -40,14 +40,14 @@ def at_fault(
     if not first:
         return []
     title = sentences.bases_title(first)
-    message = sentences.unready(name, first, desk.backend.in_cells)
+    message = sentences.unready(name, first, seat.session.in_cells)
     return [TestResult(BASES, title, "failed", hidden=False, message=message)]
 
 
 def _why_unready(there: wire.FoundStatus, ends: Sequence[TestResult]) -> sentences.Unready | None:
-    """Why no other exercise can stand on one; None where nothing speaks against it.
+    """Why no other exercise can use this one; None if it may be right.
 
-    Its hidden tests say nothing here: a student could not see why.
+    Its hidden tests do not count: students could not see why.
     """
     if there in ("stub", "missing"):
         return there

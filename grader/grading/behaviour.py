@@ -12,15 +12,24 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from grader.course.tensors import Make
 from grader.feedback.behaviour import told
-from grader.grading.desk import Desk, Seat, play, seat_of
-from grader.grading.diagnosis import LiveKnown
-from grader.grading.recorded import Behaviour, Recorded
+from grader.grading.desk import Desk, Seat
+from grader.grading.play import play, seat_of
+from grader.grading.rows import Key
 from grader.proxies.calls import Seen
-from grader.proxies.facts import Example, Facts, examples, facts, most_telling
-from grader.sandbox.session import Asked, Killed, StudentLost
+from grader.proxies.facts import Example, Fact, Facts, examples, facts, most_telling
+from grader.sandbox.session import Asked, StudentLost
 from grader.unsandboxed.in_process import unseen_prints
+
+
+class Behaviour(msgspec.Struct, frozen=True):
+    """What is true of all right answers, on an example; none if no check has a fit one."""
+
+    example: Example | None
+    facts: list[tuple[Fact, bool]]
 
 
 def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
@@ -29,14 +38,11 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
     What is seen meanwhile counts for nothing.
     """
     known = right_behaviour(desk, exercise)
-    if known is None:
+    if known is None or known.example is None:
         return ()
     make = _make(desk, exercise)
     try:
-        try:
-            theirs = facts(seat.begin(make), exercise, known.example, make)
-        except Killed:  # it need not be the submission's doing, the first time
-            theirs = facts(seat.begin(make), exercise, known.example, make)
+        theirs = facts(seat.begin(make), exercise, known.example, make)
     except StudentLost:
         return ()
     finally:
@@ -45,30 +51,25 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
 
 
 def right_behaviour(desk: Desk, exercise: str) -> Behaviour | None:
-    """What is true of all right answers, on an example of the public checks; found out once."""
-    if exercise not in desk.behaviours:
-        if isinstance(desk.known, Recorded):
-            found = desk.known.behaviour(exercise)
-        elif isinstance(desk.known, LiveKnown):
-            found = desk.known.once(
-                ("behaviour", exercise), Behaviour | None, lambda: _found(desk, exercise)
-            )
-        else:
-            found = None
-        desk.behaviours[exercise] = found
-    return desk.behaviours[exercise]
+    """What is true of all right answers, on an example of the public checks; None if unknown."""
+    if desk.known is None:
+        return None
+    live = desk.known.replays is not None
+    return desk.known.once(
+        Key("facts", exercise), Behaviour, lambda: _found(desk, exercise) if live else None
+    )
 
 
 def _make(desk: Desk, exercise: str) -> Make:
     return Make(desk.course.seed, exercise, "behaviour")
 
 
-def _found(desk: Desk, exercise: str) -> Behaviour | None:
+def _found(desk: Desk, exercise: str) -> Behaviour:
     example = most_telling(list(_examples(desk, exercise)))
     if example is None:
-        return None
+        return Behaviour(None, [])
     right = _true(desk, desk.definitions, exercise, example)
-    for accepted in desk.live.accepted(exercise):
+    for accepted in desk.live.library.of(exercise, "accepted"):
         other = _true(desk, desk.live.definitions(accepted), exercise, example)
         right = {fact: holds for fact, holds in right.items() if other.get(fact, holds) is holds}
     return Behaviour(example, sorted(right.items()))

@@ -4,32 +4,23 @@ What the calls of a failed test gave is compared with what they give on each kno
 same test and with the same inputs. A mistake is named if its results are the student's in
 every test that failed, and those of no other mistake are. Where two would fit, or none, nobody is
 told anything: a wrong name is worse than none.
-
-How a case of a test ends on a known mistake is found out once, and kept in a file.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import sys
-import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations, starmap
-from typing import Any, Protocol
 
-import msgspec
 import torch
 
 from grader import wire
 from grader.course.tolerances import RECOGNISED
-from grader.grading.outcomes import GivenKey, MistakesFile
-from grader.mistakes import Library, Variant
+from grader.grading.replays import Given
+from grader.grading.sheet import Sheet
+from grader.mistakes import Variant
 from grader.proxies.calls import Heard
-from grader.sandbox.session import Limits
-from grader.unsandboxed.forked import Ended, Forked
 from grader.wire import payload
 
 NEARER = 0.1  # a mistake must be so much nearer to the student's results than the reference is
@@ -55,17 +46,6 @@ def weight(value: Heard) -> int:
     return 100
 
 
-@dataclass(frozen=True)
-class Given:
-    """What calls gave in one case of a test, and whether it passed."""
-
-    passed: bool
-    heard: tuple[Heard, ...]
-    uses: tuple[str, ...] = ()  # the forbidden functions that were called, sorted
-
-
-NOTHING = Given(passed=False, heard=())  # which is like no answer that a student can give
-
 CaseName = tuple[str, str]  # a test's key and a case's label
 Answers = Mapping[CaseName, Given]  # what a student's answer gave
 
@@ -73,7 +53,7 @@ Answers = Mapping[CaseName, Given]  # what a student's answer gave
 class Diagnosis:
     """Compares a student's answers with what is known."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: Sheet) -> None:
         self._known = known
 
     def name(self, exercise: str, answers: Answers) -> Variant | None:
@@ -287,184 +267,3 @@ def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
         return False
     within = RECOGNISED * (100 if first.element_size() < 4 else 1)
     return within.holds(first.double(), second.double())
-
-
-# --- what is known -------------------------------------------------------------------------------
-
-
-COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
-
-
-class Known(Protocol):
-    """A library of mistakes, and what they give. Tests are named by key, cases by label."""
-
-    def mistakes(self, exercise: str) -> Sequence[Variant]:
-        """The mistakes of an exercise."""
-
-    def pairs(self, exercise: str) -> Sequence[Variant]:
-        """The commonest of them, two at a time."""
-
-    def given(self, variant: Variant | None, test: str, case: str) -> Given:
-        """What a variant gives, or the reference."""
-
-    def built_on(self, base: Variant, test: str, case: str) -> Given:
-        """What the references give, all built on a mistake in one of them."""
-
-
-# Runs one case of a test on these definitions.
-Replay = Callable[[Mapping[str, Any], str, str], Given]
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """A case of a test, and what it is played on: a variant, or else the references."""
-
-    test: str
-    case: str
-    variant: Variant | None = None
-    below: bool = False  # the references are all built on the variant
-
-    @property
-    def key(self) -> GivenKey:
-        name = self.variant.id if self.variant else ""
-        return (*(("all",) if self.below else ()), name, self.test, self.case)
-
-
-class LiveKnown:
-    """Runs the mistakes themselves when they are first asked for, and keeps what they give.
-
-    Where there are `limits`, they run in a fork of this process, and those of one exercise share it
-    until one of them takes too much or goes down; that one is run no more. The references run here.
-    """
-
-    def __init__(
-        self,
-        library: Library,
-        references: Mapping[str, Any],
-        replay: Replay,
-        kept: MistakesFile | None = None,
-        limits: Callable[[], Limits | None] = lambda: None,
-    ) -> None:
-        self.library = library
-        self._variants = library.of
-        self._kept = kept
-        self._limits = limits
-        self._references = references
-        self._replay = replay
-        self._made: dict[str, Mapping[str, Any]] = {}
-        self._pairs: dict[str, list[Variant]] = {}
-        self._built: dict[str, Mapping[str, Any]] = {}
-        self._givens: dict[GivenKey, Given] = {}
-        self._fork: Forked | None = None
-        self._forked_for = ""  # the exercise whose mistakes run there
-        self._unfit: set[str] = set()  # variants that did not end within the limits
-
-    def accepted(self, exercise: str) -> Sequence[Variant]:
-        """The right answers of an exercise in other forms."""
-        return self._variants(exercise, "accepted")
-
-    def mistakes(self, exercise: str) -> Sequence[Variant]:
-        """See `Known`."""
-        return self._variants(exercise, "mistake")
-
-    def pairs(self, exercise: str) -> Sequence[Variant]:
-        """See `Known`."""
-        if exercise not in self._pairs:
-            changes = [variant for variant in self.mistakes(exercise) if variant.change][:COMMON]
-            pairs = starmap(self.library.combined, combinations(changes, 2))
-            self._pairs[exercise] = [both for both in pairs if both is not None]
-        return self._pairs[exercise]
-
-    def given(self, variant: Variant | None, test: str, case: str) -> Given:
-        """See `Known`."""
-        return self._once(_Trial(test, case, variant))
-
-    def built_on(self, base: Variant, test: str, case: str) -> Given:
-        """See `Known`."""
-        return self._once(_Trial(test, case, base, below=True))
-
-    def close(self) -> None:
-        """End the fork, if there is one."""
-        if self._fork is not None:
-            self._fork.close()
-            self._fork = None
-
-    def once(self, key: GivenKey, kind: Any, find: Callable[[], Any]) -> Any:
-        """What was found out under this key before, by this process or another, or is now."""
-        known = self._kept.get(key, tuple[kind]) if self._kept is not None else None
-        if known is None:
-            known = (find(),)
-            if self._kept is not None:
-                self._kept.keep(key, known)
-        return known[0]
-
-    def _once(self, trial: _Trial) -> Given:
-        if trial.key not in self._givens:
-            kept = self._kept.get(trial.key, Given) if self._kept is not None else None
-            self._givens[trial.key] = kept or self._found(trial)
-        return self._givens[trial.key]
-
-    def _found(self, trial: _Trial) -> Given:
-        given = self._tried(trial) if trial.variant is None else self._limited(trial, trial.variant)
-        if given is None:
-            return NOTHING
-        if self._kept is not None:
-            self._kept.keep(trial.key, given)
-        return given
-
-    def _tried(self, trial: _Trial) -> Given | None:
-        """What comes of a trial in this process; None where it cannot even be made."""
-        variant = trial.variant
-        try:
-            if variant is None:
-                definitions = self._references
-            else:
-                definitions = self._on(variant) if trial.below else self.definitions(variant)
-            return self._replay(definitions, trial.test, trial.case)
-        except Exception:  # a pair of changes need not make sense
-            return None
-
-    def _limited(self, trial: _Trial, variant: Variant) -> Given | None:
-        """What comes of a trial within the limits; None where nothing does."""
-        if (limits := self._limits()) is None:
-            return self._tried(trial)
-        if variant.id in self._unfit:
-            return None
-        if self._fork is None or self._fork.ended or self._forked_for != variant.exercise:
-            self.close()
-            self._fork = Forked(self._answer, limits)
-            self._forked_for = variant.exercise
-        try:
-            answer = self._fork.ask(trial)
-        except Ended:
-            self._unfit.add(variant.id)
-            return None
-        return msgspec.msgpack.decode(answer, type=Given | None)
-
-    def _answer(self, trial: _Trial) -> bytes:
-        return msgspec.msgpack.encode(self._tried(trial))
-
-    def definitions(self, variant: Variant) -> Mapping[str, Any]:
-        """The references, and instead of one of them this variant."""
-        if variant.id not in self._made:
-            original = self._references[variant.exercise]
-            namespace = dict(vars(sys.modules[original.__module__]))
-            exec(compile(variant.definition, f"<{variant.id}>", "exec"), namespace)
-            self._made[variant.id] = {
-                **self._references,
-                variant.exercise: namespace[variant.exercise],
-            }
-        return self._made[variant.id]
-
-    @cached_property
-    def _together(self) -> list[types.CodeType]:
-        return [compile(text, "<references>", "exec") for text in self.library.together()]
-
-    def _on(self, base: Variant) -> Mapping[str, Any]:
-        """The references, all built on a mistake in one of them."""
-        if base.id not in self._built:
-            namespace: dict[str, Any] = {"__name__": f"built on {base.id}"}
-            for code in (*self._together, compile(base.definition, f"<{base.id}>", "exec")):
-                exec(code, namespace)
-            self._built[base.id] = {name: namespace[name] for name in self._references}
-        return self._built[base.id]

@@ -23,9 +23,10 @@ from grader.course.statements import FORBIDDEN, RETURNS
 from grader.feedback import sentences
 from grader.grading.bases import at_fault
 from grader.grading.behaviour import behaves
-from grader.grading.desk import Desk, Seat, play_case
-from grader.grading.diagnosis import Answers, CaseName, Given
-from grader.grading.transcripts import Transcript
+from grader.grading.desk import Desk, Seat
+from grader.grading.diagnosis import Answers, CaseName
+from grader.grading.play import Transcript, play
+from grader.grading.replays import Given
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.records.faults import HostFault
@@ -47,25 +48,25 @@ from grader.records.grade import (
 from grader.sandbox.session import StudentLost
 
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
-# A rung stands on those before it: when one of these fails, later rungs are skipped.
+# When one of these fails, later rungs are skipped.
 FOUNDATIONS = (EXISTS, SIGNATURE, "shape", "value")
-MOST_THROWN_AWAY = 2  # lines that are told
+MOST_THROWN_AWAY = 2  # lines that a verdict shows
 NOWHERE = -1  # below the lowest rung
-WITHOUT_RULES = ("passed", "skipped", "missing", "grader_error")  # nothing was found broken
+WITHOUT_RULES = ("passed", "skipped", "missing", "grader_error")  # no rule is known to be broken
 
 
 # --- one submission ------------------------------------------------------------------------------
 
 
 def grade_submission(desk: Desk, submission: Submission) -> Grade:
-    """Grade one submission. Never raises for what a student did."""
+    """Grade one submission. Student code never makes it raise."""
     started = time.perf_counter()
     exercises: list[ExerciseResult] = []
     status: SubmissionStatus = "graded"
     message, notes = None, list(submission.problems)
     if submission.status != "ready":
         status, notes = submission.status, []
-        message = "; ".join(submission.problems) or "no .py file and no notebook was handed in"
+        message = "; ".join(submission.problems) or "no .py file and no notebook was submitted"
         lost = StudentLost("crashed", message)
         exercises = [_all_missing(desk, name, lost, "missing") for name in desk.tests]
     else:
@@ -78,7 +79,7 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
             exercises = [_all_missing(desk, name, lost, lost.status) for name in desk.tests]
         except HostFault as fault:
             status, message = "grader_error", str(fault)
-        except Exception:  # ours: it must not end the batch, nor be anyone's zero
+        except Exception:  # our fault: it must not end the batch, nor be a student's zero
             status, message = "grader_error", traceback.format_exc(limit=-4)
     if any(exercise.faulty for exercise in exercises):
         status = "grader_error"
@@ -111,13 +112,13 @@ def _total(points: Iterator[float]) -> float:
 def grade_exercises(
     desk: Desk, seat: Seat, names: Collection[str] | None = None, solved: Collection[str] = ()
 ) -> list[ExerciseResult]:
-    """Each exercise of the desk, or of these, in the course's order.
+    """Grade each exercise of the desk, or of `names`, in the course's order.
 
-    `solved` are those that were right before, as far as that is known.
+    `solved` are the exercises that are known to have been right before.
     """
     chosen = [name for name in desk.tests if names is None or name in names]
     tried: dict[str, _Tried] = {}
-    # Exercises that forbid the same are served by one process: those go together.
+    # Exercises that forbid the same functions share a process, so they are tried together.
     served_by = desk.forbidden.__getitem__
     for _, together in groupby(sorted(chosen, key=served_by), key=served_by):
         tried |= _try(desk, seat, list(together))
@@ -133,7 +134,7 @@ def grade_exercises(
 def grade_alone(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     """Run an exercise's tests along the ladder, and count its points.
 
-    Which exercises below it are at fault, or what follows from a mistake there, nobody asks.
+    Mistakes in the exercises that it uses are not looked for.
     """
     tried = _try(desk, seat, [name])[name]
     return _scored(desk, name, tried.first(), tried.results)
@@ -141,32 +142,32 @@ def grade_alone(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
 
 @dataclass(frozen=True)
 class _Tried:
-    """How the tests of one exercise ended."""
+    """The results of one exercise's tests."""
 
-    firsts: list[TestResult]  # whether it is there, and takes what it should
+    firsts: list[TestResult]  # does it exist, and are its arguments right?
     results: list[TestResult]
     answers: Answers = field(default_factory=dict)
     known: Variant | None = None  # the mistake that gives the same
     forbidden: TestResult | None = None  # the verdict on operations, where some are forbidden
 
     def first(self, bases: Iterable[TestResult] = ()) -> list[TestResult]:
-        """What the engine itself checks, in the order in which it is read.
+        """The engine's own checks, in the order in which students read them.
 
-        What is wrong below the exercise, in its `bases`, comes before what is forbidden.
+        A wrong exercise below this one, from `bases`, comes before forbidden operations.
         """
         return [*self.firsts, *bases, *([self.forbidden] if self.forbidden else [])]
 
     @property
     def wrong(self) -> bool:
-        """Whether a test ended with a wrong result or an exception, and none with its process."""
+        """Whether a test ended with a wrong result or an exception, and none lost its process."""
         ends = {result.status for result in self.results}
         return bool(ends & {*WRONG}) and ends <= {"passed", "skipped", *WRONG}
 
     @property
     def gave_a_result(self) -> bool:
-        """Whether it is wrong, and the first test that did not pass was given a result.
+        """Whether it is wrong, and the first test that did not pass got a result.
 
-        Below an exception, nobody asks how results behave.
+        After an exception, the verdict does not describe how results behave.
         """
         return self.wrong and self.results[self.first_wrong].status == "failed"
 
@@ -177,14 +178,14 @@ class _Tried:
 
 
 def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
-    """Run the tests of exercises that one process serves: the public checks of all come first.
+    """Run the tests of exercises that share a process: the public checks of all come first.
 
-    What a public check ends with is shown in full. Code that has met a hidden test could put its
-    inputs there, so it meets no public check any more.
+    The result of a public check is shown in full. Code that has met a hidden test could print its
+    inputs there, so it runs in no public check afterwards.
     """
     climbs = [Climb(desk, seat, name) for name in names]
     for hidden in (False, True):
-        seat.calls.before.changed.clear()  # a public check has told of it
+        seat.calls.before.changed.clear()  # public checks have reported it
         for climb in climbs:
             climb.run(hidden)
     tried = {climb.name: climb.tried() for climb in climbs}
@@ -193,7 +194,7 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
             tried[climb.name] = _behaving(tried[climb.name], climb.thrown_away())
     unnamed = [name for name, one in tried.items() if one.gave_a_result and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
-        seat.session.close()  # what is told comes from a process that has met no hidden test
+        seat.session.close()  # the process that is described must have met no hidden test
     for name in unnamed:
         tried[name] = _behaving(tried[name], behaves(desk, seat, name))
     return tried
@@ -206,7 +207,7 @@ class Climb:
         self.name = name
         self._desk, self._seat = desk, seat
         self._found = seat.calls.found[name]
-        self._firsts = [_exists(self._found, desk.backend.in_cells)]
+        self._firsts = [_exists(self._found, seat.session.in_cells)]
         self._top = len(rung.order)  # the highest rung that is worth trying
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: dict[CaseName, Given] = {}
@@ -217,19 +218,19 @@ class Climb:
 
     @property
     def hindrance(self) -> TestResult | None:
-        """Why no test can be run, if so."""
+        """The check that keeps all tests from running; None if they can run."""
         return self._firsts[-1] if self._firsts[-1].status != "passed" else None
 
     def cases(self, tests: Iterable[Test]) -> Iterator[tuple[Test, Case, Transcript]]:
-        """Play these tests, of each the cases up to the first that does not pass.
+        """Play the cases of each test, up to the first that does not pass.
 
-        Once one fails that others stand on, tests of higher rungs are left out.
+        After a failure in one of the `FOUNDATIONS`, tests of higher rungs are left out.
         """
         for test in tests:
             if rung.order.index(test.rung) > self._top:
                 continue
             for case in test.cases:
-                played = play_case(self._desk, self._seat, test, case)
+                played = play(self._desk, self._seat, test, case)
                 yield test, case, played
                 if not played.passed:
                     self._failed(test, played)
@@ -242,7 +243,7 @@ class Climb:
             self._top = min(self._top, NOWHERE if timeout else rung.order.index(test.rung))
 
     def counted(self, test: Test, played: Transcript) -> Transcript:
-        """What a case comes to: counts are worth nothing where operations are hidden from them."""
+        """The case as it counts: failed, if it counts operations that the answer hides."""
         if test.rung != "efficiency" or not played.passed or not self._found.evasions:
             return played
         first = self._found.evasions[0]
@@ -250,7 +251,7 @@ class Climb:
         return replace(played, status="failed", message=sentences.uncounted(use))
 
     def forbidden(self) -> TestResult | None:
-        """The verdict on forbidden operations, for exercises that forbid any."""
+        """The check for forbidden operations; None in exercises that forbid none."""
         groups = self._desk.course.exercises[self.name].forbidden
         if not groups:
             return None
@@ -266,16 +267,16 @@ class Climb:
         )
 
     def thrown_away(self) -> tuple[str, ...]:
-        """Lines of the answer that make a tensor and do nothing with it; the first few, in words.
+        """Sentences about the first lines of the answer that make a tensor and drop it.
 
-        This is read from the text, so it may not be what is wrong: it earns and costs nothing.
+        They are found in the text and need not be the mistake: they change no points.
         """
         uses = self._found.thrown_away[:MOST_THROWN_AWAY]
         lines = [wire.Use(u.function, self._seat.session.line(u.place)) for u in uses]
         return tuple(map(sentences.unkept, lines))
 
     def run(self, hidden: bool) -> None:
-        """Run the hidden tests, or the public ones, and keep what they end with."""
+        """Run the hidden tests, or the public ones, and keep their results."""
         tests = [test for test in self._desk.tests[self.name] if test.hidden is hidden]
         for test, case, played in self.cases(tests):
             self._answers[test.key, case.label] = played.given
@@ -284,12 +285,12 @@ class Climb:
             if counted.status not in WITHOUT_RULES:
                 keys = (RETURNS,) if counted.misshapen else case.rules
                 broken = self._desk.rules(self.name, keys)
-            self._results[test.key] = _result(  # that of the last case stands
+            self._results[test.key] = _result(  # the last case decides
                 test, counted.status, counted.message, counted.picture, at, broken
             )
 
     def tried(self) -> _Tried:
-        """How all of them ended, with the mistake's name where it is a known one."""
+        """The results of all tests, with the name of the mistake if it is known."""
         there = self._firsts[0].status
         rest: TestStatus = "missing" if there == "missing" else "skipped"
         results = [
@@ -306,16 +307,16 @@ class Climb:
         return _Tried(self._firsts, results, self._answers, known, self.forbidden())
 
 
-def _behaving(tried: _Tried, told: tuple[str, ...]) -> _Tried:
-    """The same, with how the answer behaves beside the first test that is not passed."""
+def _behaving(tried: _Tried, lines: tuple[str, ...]) -> _Tried:
+    """The results, with sentences on how the answer behaves in the first that is wrong."""
     at = tried.first_wrong
     so_far = tried.results[at].behaviour
-    first = msgspec.structs.replace(tried.results[at], behaviour=(*so_far, *told))
+    first = msgspec.structs.replace(tried.results[at], behaviour=(*so_far, *lines))
     return replace(tried, results=[*tried.results[:at], first, *tried.results[at + 1 :]])
 
 
 def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestResult]:
-    """The results, with the mistake's name where it shows."""
+    """The results; the wrong ones name the mistake."""
     return [
         msgspec.structs.replace(result, mistake=mistake, hint=hint)
         if result.status in WRONG
@@ -325,7 +326,7 @@ def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestR
 
 
 def _following(desk: Desk, name: str, tried: Mapping[str, _Tried]) -> list[TestResult]:
-    """An exercise's results; those that fail only for an earlier mistake say so."""
+    """An exercise's results; a failure that follows from an earlier exercise's mistake names it."""
     own = tried[name]
     wrong = {test for (test, _), given in own.answers.items() if not given.passed}
     if desk.diagnosis is None or not wrong:
@@ -397,10 +398,10 @@ def _result(
 def _scored(
     desk: Desk, name: str, firsts: list[TestResult], results: list[TestResult]
 ) -> ExerciseResult:
-    """Weights become points. Hidden tests carry them; public ones do where there are no hidden.
+    """Turn weights into points. Hidden tests carry them; public ones only if none is hidden.
 
-    A test earns its points by running and passing, and by nothing else. Where a rule at the
-    exercise's heart is missed, half of the exercise's points are shared out among what was earned.
+    A test earns its points by running and passing, and by nothing else. If a rule at the exercise's
+    heart is broken, the tests that passed share half of the exercise's points.
     """
     exercise = desk.course.exercises[name]
     any_hidden = any(result.hidden for result in results)
@@ -432,9 +433,9 @@ def _scored(
 
 
 def _missed(desk: Desk, name: str, results: Sequence[TestResult]) -> list[str]:
-    """The rules at an exercise's heart that a hidden test did not find kept.
+    """The rules at an exercise's heart that a hidden test found broken.
 
-    A fault of ours is nobody's miss.
+    A fault of the grader's own breaks no rule.
     """
     failed = [
         test

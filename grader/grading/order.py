@@ -1,6 +1,6 @@
-"""How to grade, as one value: desks are opened from it, and the key of a grade is made of it.
+"""How to grade, as one value: it opens desks, and gives each grade its key.
 
-It loads no torch before a desk is opened.
+Torch is loaded only when a desk is opened.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """What to grade with, and how: enough to set up a desk in any process.
+    """How to grade: enough to open a desk in any process.
 
-    Without `stubs`, answers are not compared with the stubs in the course's folder: a student
-    writes the answers into these very files. With strong `isolation`, a desk is opened only where
-    submissions are sure to be kept from `secrets` and from the solutions.
+    Without `stubs`, answers are not compared with the stubs in the course's folder, since students
+    write their answers into these files. With strong `isolation`, a desk is opened only where no
+    submission can read `secrets` or the solutions.
     """
 
     course: Course
@@ -49,34 +49,34 @@ class Order:
     stubs: bool = True
     isolation: Isolation = "strong"
     secrets: tuple[Path, ...] = ()
-    # Where student code runs; jails, unless it needs a device.
+    # Where student code runs; without one, in jails, or for a GPU in a worker.
     backend: AbstractContextManager[Backend] | None = None
     device: Device = "cpu"  # on which submissions compute
-    remembers: bool = False  # how known mistakes end, in the user's cache; else a desk finds out
+    remembers: bool = False  # whether the sheet is kept in the user's cache
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
         """The desk, in this process; raises `CallError` if the course or the machine is unfit."""
-        # The other process loads torch while this one does, so it is started before the import.
+        # It loads torch at the same time as this process, if it is started before the import.
         cpu = self.device == "cpu"
         start = self.backend or (jails.Warm() if cpu else worker.backend(device=self.device))
         with start as behind:
             with loading_torch():
-                from grader.grading.desk import set_up
-                from grader.grading.outcomes import kept_under
+                from grader.grading.opening import set_up
+                from grader.grading.rows import kept_under
             kept = kept_under(basis(self)) if self.remembers else nullcontext()
-            with kept as outcomes, closing(set_up(self, behind, outcomes)) as desk:
+            with kept as rows, closing(set_up(self, behind, rows)) as desk:
                 yield desk
 
 
 @contextmanager
 def loading_torch() -> Iterator[None]:
-    """Meanwhile Python looks for no garbage, nor ever in what is there in the end.
+    """Switch garbage collection off while torch is loaded, and exempt its objects for good.
 
-    Torch is half a million objects that stay. Looking through them again and again takes a tenth
-    of the time to load it, and once more when the program ends.
+    Torch makes half a million objects that stay. To search them takes a tenth of the loading time,
+    and as much again when the program ends.
     """
-    if "torch" in sys.modules:  # then what has come since may be garbage one day
+    if "torch" in sys.modules:  # newer objects are no part of torch
         yield
         return
     gc.disable()
@@ -89,18 +89,18 @@ def loading_torch() -> Iterator[None]:
 
 # --- the key of a grade --------------------------------------------------------------------------
 #
-# What decides a grade, as a key: while the key is the same, so would be the grade.
+# Two gradings with the same key give the same grade.
 #
-# A student's name is no part of it, nor are marks of lateness, attempts and groups: those are
-# taken from today's hand-in.
+# The key leaves out the student's name, lateness, attempts and groups: these come from the latest
+# submission.
 
 
 KIT = Path(__file__).parents[1]
-CARRIED = "bundle"  # the course in a wheel: no part of the kit
+CARRIED = "bundle"  # the course in a wheel, which is no part of the kit
 
 
 def keys(order: Order) -> Callable[[Submission], str]:
-    """The key of each submission, under all else that decides its grade."""
+    """A function that gives the key of a submission graded by this order."""
     shared = _digest(
         basis(order), order.course.select(order.only), order.isolation, os.environ.get(WITHOUT, "")
     )
@@ -108,15 +108,15 @@ def keys(order: Order) -> Callable[[Submission], str]:
 
 
 def basis(order: Order) -> str:
-    """What decides how any code ends in the tests: ours too, which runs in no jail.
+    """A digest of everything that decides how a known mistake ends in the tests.
 
-    Ours never runs on the device, but tests allow for what one computes otherwise.
+    The device is part of it: mistakes run on the CPU, but tests allow for a GPU's rounding.
     """
     return _digest(order.seed, order.device, deciding(order.course))
 
 
 class Deciding(NamedTuple):
-    """What decides a grade on this machine, besides the submission and the order."""
+    """The parts of a grade's key that come from this machine and the course."""
 
     python: str
     torch: str
@@ -131,10 +131,10 @@ def deciding(course: Course) -> Deciding:
 
 @cache
 def _loaded() -> tuple[str, str, str]:
-    """Python, torch and the kit, as they were when this was first asked.
+    """Versions of Python and torch, and a hash of the kit's text, at the first call.
 
-    That is when a desk is opened: a process keeps what it has loaded then, whatever is installed
-    or pulled later. The text of the kit says more than its number, in a clone.
+    The first call comes when a desk is opened: a later install or pull does not change the modules
+    that a process has loaded. In a clone, the text says more than a version number.
     """
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(KIT.rglob("*.py")):

@@ -1,18 +1,17 @@
-"""What runs beside a student's code: it locks a process down, loads answers, and answers calls.
+"""The engine's code in a student's process: locks it down, loads the submission, serves calls.
 
-It knows the wire and nothing else of the kit: no seed, no reference, no test, no point. What it
-says of a submission is evidence, never proof. Only ``python -I -m grader.guest.warm`` and
-``python -I -m grader.guest.work`` start it, and only `unsandboxed` imports it; a test keeps that.
+It imports `wire` and no other room. It holds no seed, reference, test or points. Its reports about
+a submission are evidence, not proof. Only ``python -I -m grader.guest.warm`` and
+``python -I -m grader.guest.work`` start it, and only `unsandboxed` imports it; a test checks that.
 
-The trust boundary is three folders. An auditor who has read `wire` reads here, in this order:
+The trust boundary is three folders: `wire`, `guest` and `sandbox`, which trusts no reply from here.
+After `wire`, read this folder in the following order:
 
-1. `warm`: the process that jails are forked from, and what each does first.
-2. `lockdown`: the layers that a jail puts on, and the filter of system calls.
-3. `interpreter`: what Python and torch's C module refuse in a jail from then on.
-4. `server`: a request comes, and an answer goes. `loader` makes definitions from the text for it.
-5. `operations`, `trace`: what is taken out of torch, what an operation costs, what a call did.
-   `operands`: which tensors stand in a line that failed, which it reads from a student's frame.
-6. `preload`, `cleanup`, `work`: what is loaded beforehand; the worker, which has no wall.
-
-Then `sandbox`, which believes none of it.
+1. `warm`: the process that forks jails, and the first steps of each jail.
+2. `lockdown`: the layers of a jail, and the filter of system calls.
+3. `interpreter`: the parts of Python and of torch's C module that a jail cannot use.
+4. `server`: answers requests. `loader` makes definitions from the submission's text.
+5. `operations`, `trace`: forbid operations, compute their costs, record the operations of a call.
+   `operands`: names the tensors in a failing line, with their shapes.
+6. `preload`: imports torch in advance. `work`, `cleanup`: the worker, which isolates nothing.
 """

@@ -1,7 +1,7 @@
-"""A worker's process as it was, after a submission has run in it.
+"""Restore a worker's process after a submission has run in it.
 
-What can be put back is put back. What should not have been touched at all, such as a function of
-torch's that now is another one, is found and told: such a process serves no other submission.
+Settings are put back. Replaced objects, such as a function of torch, are only detected: then the
+process serves no other submission.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MODULES = (
     nn.init,
 )  # fmt: skip
 CLASSES = (torch.Tensor, torch._C.TensorBase, torch.autograd.Function)
-# Python itself leaves these in a class, when it is copied or asked for them.
+# Python itself adds these to a class, when the class is copied or its annotations are read.
 CACHES = frozenset({"__annotations__", "__annotations_cache__", "__slotnames__"})
 
 
@@ -49,7 +49,7 @@ def _put_starters(kept: Mapping[tuple[types.ModuleType, str], Any]) -> None:
         setattr(module, name, start)
 
 
-# How to ask for a setting, and how to put it back.
+# Pairs of functions: the first reads a setting, the second restores it.
 SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (os.getcwd, os.chdir),
     (lambda: dict(os.environ), _put_environment),
@@ -80,26 +80,26 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
 
 
 class Untouched:
-    """What this process is like before any submission runs in it."""
+    """The state of this process before any submission runs in it."""
 
     def __init__(self) -> None:
         gc.collect()
-        gc.freeze()  # torch's own objects: later looks for garbage take no time over them
+        gc.freeze()  # later garbage collections skip torch's own objects
         self._settings = [(put, get()) for get, put in SETTINGS]
         self._names = [(where, live, dict(live)) for where, live in _namespaces()]
         self._threads = set(threading.enumerate())
         self._modes = _modes()
 
     def restore(self) -> str:
-        """Forget the submission that ran here; returns why no other should, or an empty text."""
+        """Undo the effects of a submission; returns why the process is unfit for another, or ""."""
         uninstall()
         for put, kept in self._settings:
             put(kept)
-        gc.collect()  # a pool's threads end when nothing holds the pool
+        gc.collect()  # a thread pool's threads end when the pool is collected
         for where, live, before in self._names:
             name = _changed(live, before)
             if name is not None:
-                return f"{where}.{name} is not what it was"
+                return f"{where}.{name} was changed"
         if _modes() != self._modes:
             return "a mode of torch is still on"
         if not set(threading.enumerate()) <= self._threads:
@@ -108,7 +108,7 @@ class Untouched:
 
 
 def _namespaces() -> list[tuple[str, Mapping[str, Any]]]:
-    """What a submission might replace things in, by name."""
+    """The namespaces in which a submission could replace objects, with their names."""
     layers = [value for value in vars(nn).values() if isinstance(value, type)]
     hooks = [
         (name, value)
@@ -123,7 +123,7 @@ def _namespaces() -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _changed(live: Mapping[str, Any], before: Mapping[str, Any]) -> str | None:
-    """A name that was taken away, replaced, or added by someone who is no import statement."""
+    """A name that was removed, replaced, or added; imported modules do not count as added."""
     for name, value in before.items():
         if name not in live or live[name] is not value:
             return str(name)

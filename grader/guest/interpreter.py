@@ -1,17 +1,17 @@
-"""What Python itself no longer does in a jail: reach past torch's dispatcher, or into the kit.
+"""The layer within Python: a jail cannot bypass torch's dispatcher or reach the kit's objects.
 
-The kernel's layers keep a submission from others. This one keeps what an answer has no use for
-from the submission, so that what is forbidden stays forbidden and what is counted is counted:
+The kernel's layers protect others from a submission. This layer protects the bans and counts of
+operations from it. It removes only features that an answer does not need:
 
-- `strip`, once in the warm process: the parts of torch's C module that compute without the
-  dispatcher (the static runtime, TorchScript's compiler) or switch off those who listen to it.
-- `close`, in each jail: ctypes, the collector's lists of objects, frames, tracers, and files of
-  torch that were not loaded by then. Python calls an audit hook before each of those, and has no
-  way to remove one.
+- `strip` runs once, in the warm process. It removes the parts of torch's C module that compute
+  without the dispatcher (the static runtime, TorchScript's compiler) or switch off modes.
+- `close` runs in each jail. It refuses ctypes, the garbage collector's lists of objects, frames,
+  tracers, and files of torch that are not loaded yet. Python calls an audit hook before each of
+  these, and cannot remove an audit hook.
 
-Whoever takes the kit's own objects apart (a function knows its globals), answers on the jail's
-socket in the guest's place, or brings along code that torch has too, is not stopped by this: what a
-jail says of its own work is evidence, and no proof.
+It is no wall. A submission may take the kit's own objects apart (a function has its globals),
+write to the jail's socket itself, or contain a copy of torch's code. Therefore a jail's reports
+about its own work are evidence, not proof.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from grader.wire.frames import LACKS_TORCH
 
-# TorchScript's compiler and what runs its graphs; the dispatcher's own look-ups stay.
+# Prefixes of TorchScript's compiler and of its runtime; the dispatcher's own lookups stay.
 COMPILERS = ("_jit_", "_create_function_from", "_create_graph", "_fuse_to_static", "_import_ir_")
 LOOKUPS = ("_jit_get_", "_jit_is_", "_jit_resolve_packet")
-# What computes, and what keeps modes from seeing it.
+# Functions that compute unseen by modes, or hide computations from modes.
 UNSEEN = frozenset(
     {
         "StaticModule", "import_ir_module", "import_ir_module_from_buffer", "parse_ir",
@@ -44,7 +44,7 @@ UNSEEN = frozenset(
         "_set_dispatch_mode", "_unset_dispatch_mode",
     }
 )  # fmt: skip
-MODULES = ("_te", "_lazy", "_lazy_ts_backend", "_aoti")  # whole parts of it
+MODULES = ("_te", "_lazy", "_lazy_ts_backend", "_aoti")  # submodules of torch._C, emptied
 
 # Events of Python's audit hooks: https://docs.python.org/3/library/audit_events.html
 REFUSED = frozenset(
@@ -56,13 +56,13 @@ REFUSED = frozenset(
 )  # fmt: skip
 FRAMES = frozenset({"sys._getframe", "sys._getframemodulename"})
 FRAME_OF = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
-# Modules that do what is refused here.
+# Modules that could undo this layer.
 FOREIGN = frozenset(
     {"ctypes", "_ctypes", "cffi", "_cffi_backend", "_testcapi", "_testinternalcapi"}
 )  # fmt: skip
-# Modules of Python's own that give frames to whoever asks them.
-ASKED = frozenset({"inspect.py", "logging"})
-# In TorchScript's place: what is to be compiled stays as it is.
+# Files of the standard library that return frames to their callers.
+FRAME_GIVERS = frozenset({"inspect.py", "logging"})
+# TorchScript's functions: in a jail they return their argument unchanged.
 SCRIPTS = ("script", "trace", "freeze", "optimize_for_inference")
 
 
@@ -70,10 +70,10 @@ SCRIPTS = ("script", "trace", "freeze", "optimize_for_inference")
 
 
 def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
-    """Take out of torch's C module what no answer needs; `instead` takes the place of some.
+    """Replace functions of torch's C module by functions that refuse, or by those of `instead`.
 
-    Wherever a dictionary holds one of these, it holds what refuses from now on: also the copy from
-    which Python would make the module anew. Modules of the kit keep theirs.
+    Replaces them in every dictionary, also in the copy from which Python would recreate the module.
+    The kit's own modules keep the originals.
     """
     import torch
 
@@ -83,7 +83,7 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
         if name in UNSEEN or (name.startswith(COMPILERS) and not name.startswith(LOOKUPS))
     }
     new = {name: _refusing(f"torch._C.{name}") for name in names} | dict(instead)
-    # What subclasses use to call the plain function; it does not switch off modes.
+    # The variant that subclasses use, which leaves modes on.
     new["DisableTorchFunction"] = torch._C.DisableTorchFunctionSubclass
     by_id = {id(old): new[name] for name in new if (old := vars(torch._C).get(name)) is not None}
     for holder in gc.get_objects():  # a quarter of the time of gc.get_referrers
@@ -95,22 +95,23 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
             for key, value in list(holder.items()):
                 if id(value) in by_id:
                     holder[key] = by_id[id(value)]
-    # On the device meta, torch.slice_scatter and its like switch off a key around their copy.
+    # On the meta device, torch.slice_scatter and similar functions switch off a dispatch key while
+    # they copy.
     torch._prims_common.clone_preserve_strides = torch.clone
     for name in SCRIPTS:
-        setattr(torch.jit, name, _as_it_is)
+        setattr(torch.jit, name, _unchanged)
     for name in MODULES:
         if isinstance(module := vars(torch._C).get(name), types.ModuleType):
             vars(module).clear()
-    # Kernels called by the dispatcher's keys, past those that come before.
+    # These would call a kernel by its dispatch key, and so skip the modes.
     with suppress(AttributeError):  # not in every version of torch
         del torch._C._DispatchOperatorHandle.redispatch_boxed
     refusing = property(_refusing("a kernel by its key"), lambda *_: None)
     setattr(torch._ops.OpOverload, "_op_dk", refusing)  # noqa: B010
 
 
-def _as_it_is(what: Any = None, *_: Any, **__: Any) -> Any:
-    return _as_it_is if what is None else what
+def _unchanged(model: Any = None, *_: Any, **__: Any) -> Any:
+    return _unchanged if model is None else model
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:
@@ -128,7 +129,7 @@ _open = False
 
 @contextmanager
 def open_to_guest() -> Iterator[None]:
-    """Let the guest itself see frames, and empty functions, for a moment: no student code runs."""
+    """Let the guest read frames and change functions; no student code may run inside."""
     global _open
     _open = True
     try:
@@ -138,26 +139,28 @@ def open_to_guest() -> Iterator[None]:
 
 
 def close(folder: str, *, whole: bool) -> None:
-    """Refuse from now on; `folder` is torch's, of which nothing more is read.
+    """Refuse the operations listed at the top of this module, for the rest of the process's life.
 
-    Where torch is not the `whole`, whoever asks for more ends the process.
+    `folder` is torch's; no more files of it are read. If torch is not the `whole`, importing more
+    of it ends the process.
 
-    Frames are refused as by a Python without them: libraries that ask for one can do without.
+    A request for a frame raises `ValueError`, as in a Python without frames: libraries catch it.
     """
-    _forget(name for name in list(sys.modules) if name.partition(".")[0] in FOREIGN)
+    for name in [name for name in sys.modules if name.partition(".")[0] in FOREIGN]:
+        vars(sys.modules.pop(name)).clear()  # also for those who hold the module
     libraries = (*{str(Path(os.__file__).parent), *filter(None, sys.path)}, folder)
     for name in ("create_builtin", "create_dynamic"):
-        setattr(_imp, name, _but_foreign(getattr(_imp, name)))
+        setattr(_imp, name, _without_foreign(getattr(_imp, name)))
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "object.__getattr__":
-            if arguments[1] in FRAME_OF and not (_open or _asked_from(traceback.__file__, 2)):
+            if arguments[1] in FRAME_OF and not (_open or _called_from(traceback.__file__, 2)):
                 raise AttributeError(arguments[1])
         elif event == "object.__setattr__":
             if arguments[1] == "__code__" and not _open:
                 _refuse("to change a function's code")
         elif event in FRAMES:
-            if not (_open or _asked_by_library(libraries)):
+            if not (_open or _called_by_library(libraries)):
                 raise ValueError("frames are unavailable while an answer is graded")
         elif event in REFUSED or event.startswith("ctypes."):
             _refuse(event)
@@ -173,39 +176,39 @@ def close(folder: str, *, whole: bool) -> None:
     _closed = True
 
 
-def _asked_from(path: str, deep: int) -> bool:
-    """Whether what asks for a frame is code of a file, and so is who asked for that.
+def _called_from(path: str, depth: int) -> bool:
+    """Whether the innermost `depth` frames above the audit hook all run code of this file.
 
-    A library that gives frames to its caller is asked by student code, and one that prints a
-    traceback by itself.
+    With depth 2, a library function that returns frames to student code is refused, and a library
+    that prints a traceback for itself is not.
     """
     with open_to_guest():
-        asking: types.FrameType | None = sys._getframe(2)  # above the hook
-    for _ in range(deep):
-        if asking is None or asking.f_code.co_filename != path:
+        caller: types.FrameType | None = sys._getframe(2)  # above the hook
+    for _ in range(depth):
+        if caller is None or caller.f_code.co_filename != path:
             return False
-        asking = asking.f_back
+        caller = caller.f_back
     return True
 
 
-def _asked_by_library(folders: tuple[str, ...]) -> bool:
-    """Whether what asks for a frame is a library's code, for use of its own."""
+def _called_by_library(folders: tuple[str, ...]) -> bool:
+    """Whether a library requests the frame for its own use."""
     with open_to_guest():
         name = sys._getframe(2).f_code.co_filename
-    return name.startswith(folders) and not ASKED & {*Path(name).parts}
+    return name.startswith(folders) and not FRAME_GIVERS & {*Path(name).parts}
 
 
 def no_more_of_torch(*, whole: bool) -> None:
-    """Load no part of torch from now on; the first to ask for this says whether it is `whole`."""
+    """Load no part of torch from now on; the first call decides whether torch is the `whole`."""
     if not any(isinstance(finder, NoMoreOfTorch) for finder in sys.meta_path):
         sys.meta_path.insert(0, NoMoreOfTorch(whole=whole))
 
 
 class NoMoreOfTorch:
-    """Finds modules of torch that were not loaded: empty ones, so that an import costs nothing.
+    """Meta path finder that gives empty modules for those of torch that are not loaded.
 
-    Where there is more of torch than this process has, the process ends, and says so by its exit
-    code: another one, in which it is loaded, is asked the same again.
+    An unused import then does no harm. If this process has only the usual parts of torch, it ends
+    instead, with the exit code `LACKS_TORCH`: the test is repeated in a process that has all parts.
     """
 
     def __init__(self, *, whole: bool) -> None:
@@ -233,7 +236,7 @@ class _Unavailable(types.ModuleType):
 
 
 def hide() -> None:
-    """Take the kit's own modules off the list of imported ones, once the guest has its own."""
+    """Remove the kit's modules from ``sys.modules``, once the guest holds those that it needs."""
     if not _closed:
         return
     for name in [name for name in sys.modules if name.partition(".")[0] == "grader"]:
@@ -241,8 +244,8 @@ def hide() -> None:
     sys.modules["__main__"] = types.ModuleType("__main__")
 
 
-def _but_foreign(create: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes a module of C, but for those that would come back as they were."""
+def _without_foreign(create: Callable[..., Any]) -> Callable[..., Any]:
+    """`create` makes a module of C; refuse those that would come back with all functions."""
 
     def create_module(spec: Any, *more: Any) -> Any:
         if str(spec.name).rpartition(".")[2] in FOREIGN | {"_thread", "_imp"}:
@@ -252,11 +255,5 @@ def _but_foreign(create: Callable[..., Any]) -> Callable[..., Any]:
     return create_module
 
 
-def _refuse(what: str) -> NoReturn:
-    raise PermissionError(f"{what}: this is unavailable while an answer is graded")
-
-
-def _forget(names: Iterable[str]) -> None:
-    """Empty modules: whoever holds one holds nothing."""
-    for name in names:
-        vars(sys.modules.pop(name)).clear()
+def _refuse(event: str) -> NoReturn:
+    raise PermissionError(f"{event}: this is unavailable while an answer is graded")

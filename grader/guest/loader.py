@@ -1,10 +1,10 @@
-"""From a submission's statements to its definitions, without running it from top to bottom.
+"""Make a submission's definitions without running its files from top to bottom.
 
-Runs in the student's process. A notebook may train for minutes, plot, or read a file that is not
-there; so only those top-level statements run that an exercise needs: its definition, and the
-imports, definitions and assignments whose names that definition uses, transitively, in the order
-in which they stand. They run when the exercise is first called, so that a statement which raises
-or never ends costs the exercises that need it and no others.
+Runs in the student's process. A notebook may train for minutes, plot, or read a missing file.
+Therefore an exercise runs only the top-level statements that it needs: its definition, and the
+imports, definitions and assignments whose names that definition uses, transitively. They run in
+the order of the file, when the exercise is first called. A statement that raises or never ends
+then costs only the exercises that need it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from grader.wire import MAX_NAME, Found, FoundStatus, Listing, SourceText, Use, 
 from grader.wire.definitions import OWN, evasions, find_definitions, thrown_away
 from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, read_file
 
-# Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
+# The package of a submission's files: deep enough for ``from ...x import y``.
 PACKAGE = "submission_.of.a.student"
 RELATIVE = r"^submission_(\.of(\.a(\.student)?)?)?\.?"
-COURSE = "exercises."  # the folder of units, from which an answer may import another
+COURSE = "exercises."  # the package of units, from which answers may import other exercises
 
 
 class NotBound(Exception):
@@ -39,7 +39,7 @@ class NotBound(Exception):
 
 
 class LoadedSubmission:
-    """The definitions of one submission, made on demand."""
+    """The definitions of a submission, made on demand."""
 
     def __init__(
         self, sources: Sequence[SourceText], wanted: Sequence[Wanted], others: Sequence[Wanted] = ()
@@ -49,7 +49,7 @@ class LoadedSubmission:
         self._unit_of = {exercise.name: exercise.unit for exercise in (*wanted, *others)}
         self.files = [read_file(source) for source in sources]
         self._winners: dict[str, TopStatement] = {}
-        self._made: set[str] = set()  # exercises for which all has run that they need
+        self._made: set[str] = set()  # exercises whose needed statements have run
         self._found: dict[str, Found] = {}
         for exercise in wanted:
             self._find(exercise)
@@ -65,8 +65,8 @@ class LoadedSubmission:
             }
 
     def listing(self) -> Listing:
-        """What stands under each exercise's name. No line of the submission has run yet."""
-        return Listing([self._in_full(self._found[name]) for name in self._listed])
+        """The definition found for each exercise; runs no line of the submission."""
+        return Listing([self._detailed(self._found[name]) for name in self._listed])
 
     def _find(self, exercise: Wanted) -> None:
         found, winner = find_definitions(exercise, self.files)
@@ -74,40 +74,40 @@ class LoadedSubmission:
         if winner is not None:
             self._winners[exercise.name] = winner
 
-    def _in_full(self, found: Found) -> Found:
+    def _detailed(self, found: Found) -> Found:
         if found.status == "missing":
-            return msgspec.structs.replace(found, message=self._nearly(found.name))
+            return msgspec.structs.replace(found, message=self._similar_name(found.name))
         winner = self.winner(found.name)
         if winner is None:
             return found
         return msgspec.structs.replace(
             found,
-            evasions=self._hidden_in(winner),
+            evasions=self._evasions_of(winner),
             thrown_away=thrown_away(winner),
             bases=self._bases(winner),
         )
 
-    def _nearly(self, name: str) -> str:
-        """A definition whose name is nearly the one that is missing."""
+    def _similar_name(self, name: str) -> str:
+        """The name of a definition that resembles a missing one, or ""."""
         near = difflib.get_close_matches(name, self._other_definitions, n=1, cutoff=0.8)
         return near[0][:MAX_NAME] if near else ""
 
     @cached_property
     def _other_definitions(self) -> frozenset[str]:
-        """Names of definitions that are no exercise's."""
+        """Names of definitions that are not exercises."""
         every = (statement for file in self.files for statement in file.statements)
         names = frozenset(str(getattr(s.node, "name", "")) for s in every if s.is_definition)
         return names - self._unit_of.keys()
 
-    def _hidden_in(self, winner: TopStatement) -> list[Use]:
-        """What hides operations in an answer, and in all that it uses."""
+    def _evasions_of(self, winner: TopStatement) -> list[Use]:
+        """Expressions that hide operations, in an answer and in all statements that it uses."""
         if not self._evasions:
-            return []  # nearly everyone: what a definition uses need not be followed
-        return [use for s in self._reach(winner) for use in self._evasions.get(id(s), ())]
+            return []  # the usual case, without following the statements that it uses
+        return [use for s in self.reach(winner) for use in self._evasions.get(id(s), ())]
 
     @cached_property
     def _evasions(self) -> Mapping[int, Sequence[Use]]:
-        """What hides operations, by the statement in which it stands."""
+        """Expressions that hide operations, by the id of their statement."""
         every = (statement for file in self.files for statement in file.statements)
         return {id(statement): uses for statement in every if (uses := evasions(statement))}
 
@@ -119,7 +119,7 @@ class LoadedSubmission:
         return self._winners.get(name)
 
     def definition(self, name: str) -> Any:
-        """The object under an exercise's name, made by running only what it needs."""
+        """The object with an exercise's name, made by running only the statements it needs."""
         winner = self.winner(name)
         if winner is None:
             raise NotBound(f"there is no definition of {name}")
@@ -131,13 +131,13 @@ class LoadedSubmission:
         return winner.file.namespace[name]
 
     def answer(self, name: str) -> Any:
-        """The same for ``from grader.mine import``, which fails where there is none."""
+        """The definition for ``from grader.mine import``; an `AttributeError` if there is none."""
         if self.winner(name) is None:
             raise AttributeError(name)
         return self.definition(name)
 
     def attribute(self, file: SourceFile, name: str) -> Any:
-        """A name of a file that another file imports."""
+        """The value of a name that another file imports from this file."""
         if name not in file.namespace:
             maker = self._final_maker(name, file)
             if maker is None:
@@ -148,9 +148,9 @@ class LoadedSubmission:
         return file.namespace[name]
 
     def why_missing(self, name: str, around: Collection[str] = ()) -> str:
-        """Why a global name is not there, in a sentence that a student can act on.
+        """Why a global name is missing, in a sentence that a student can act on.
 
-        `around` are the names that the function in which it is missing has of its own.
+        `around` are the local names of the function that looks it up.
         """
         for file in self.files:
             for statement in file.statements:
@@ -158,11 +158,13 @@ class LoadedSubmission:
                     where = f"{statement.place.within} line {statement.place.line}"
                     return f"{name} was not made: {where} raised {_in_words(statement.error)}"
         if any(self._has(file, name) for file in self.files):
-            return f"{name} is not defined in this file, and is in another: is an import missing?"
+            return f"{name} is defined in another file, not in this one: is an import missing?"
         known = {n for file in self.files for s in file.statements for n in s.makes}
         near = difflib.get_close_matches(name, [*around, *(known - {name})], n=1)
         if near:
             return f"{name} is not defined; did you mean {near[0]}?"
+        if any(file.is_kernel for file in self.files):
+            return f"no cell that ran in this session defines {name}"
         session = any(file.is_notebook for file in self.files)
         return f"{name} is defined nowhere in these files: " + (
             "did it exist only in your session?"
@@ -170,8 +172,15 @@ class LoadedSubmission:
             else "is it misspelt, or is an import missing?"
         )
 
+    def unknown(self, statement: TopStatement) -> frozenset[str]:
+        """Names that a statement looks up in its file, and that no statement there makes."""
+        if any(STAR in other.makes for other in statement.file.statements):
+            return frozenset()
+        made = {name for other in statement.file.statements for name in other.makes}
+        return (statement.reads | statement.calls_on) - made - vars(builtins).keys()
+
     def _has(self, file: SourceFile, name: str) -> bool:
-        """Whether a file has a name; one that it imports counts where that import finds it."""
+        """Whether a file has a name; an imported name counts if its import finds it."""
         for _ in self.files:  # an import leads to another file, and may lead back
             maker = self._final_maker(name, file)
             imported = _imports(maker, name)
@@ -181,19 +190,19 @@ class LoadedSubmission:
             if whole == OWN:
                 return self.winner(name) is not None
             own = self._own_file(whole)
-            if own is None:  # a library, or a unit that was left out
+            if own is None:  # a library, or a unit that the student did not submit
                 return _stem(whole) not in self._unit_of.values()
             if not name:
                 return True
             file = own
         return False
 
-    # --- which exercises an answer stands on -----------------------------------------------------
+    # --- the exercises that an answer uses -------------------------------------------------------
 
     def _bases(self, answer: TopStatement) -> dict[str, FoundStatus]:
-        """The other exercises that an answer uses, itself or by way of what it uses.
+        """The other exercises that an answer uses, directly or through other statements.
 
-        Only those that count: not a function of another file or library that has the same name.
+        A function of another file or library that only has an exercise's name does not count.
         """
         used: dict[str, FoundStatus] = {}
         reached, pending = {id(answer)}, [answer]
@@ -209,7 +218,7 @@ class LoadedSubmission:
         return used
 
     def _globals_of(self, statement: TopStatement) -> Iterator[tuple[str, SourceFile]]:
-        """Names that a statement looks up, and the file in which each is looked up."""
+        """Names that a statement looks up, each with the file of the lookup."""
         for name in statement.reads | statement.calls_on:
             yield name, statement.file
         for node in statement.nodes:
@@ -223,13 +232,13 @@ class LoadedSubmission:
     def _meant(self, name: str, file: SourceFile) -> tuple[str, TopStatement | None]:
         """The exercise that a name in a file stands for, if any, and the statement that makes it.
 
-        Where nobody has written the exercise, that is its stub, or none.
+        For an exercise that the student has not written, the statement is its stub, or None.
         """
         for _ in self.files:  # an import leads to another file, and may lead back
             maker = self._final_maker(name, file)
             if maker is None:
                 whole = self._offering(name, file)
-                if whole is None:  # it is borrowed from another file, or is nowhere
+                if whole is None:  # it is borrowed from another file, or undefined
                     known = name in self._unit_of and not hasattr(builtins, name)
                     return (name, self.winner(name)) if known else ("", None)
             elif imported := _imports(maker, name):
@@ -241,14 +250,14 @@ class LoadedSubmission:
                 counts = winner is maker or (winner is None and maker.is_definition)
                 return (name if counts and name in self._unit_of else ""), maker
             own = self._own_file(whole)
-            if own is None:  # a library, or a file that was left out
+            if own is None:  # a library, or a file that the student did not submit
                 left_out = self._unit_of.get(name) == _stem(whole) and self.winner(name) is None
                 return (name if left_out else ""), None
             file = own
         return "", None
 
     def _offering(self, name: str, file: SourceFile) -> str | None:
-        """The module from which a file takes everything, this name too; a library may have it."""
+        """The module of a star import that may bring this name; a library is assumed to have it."""
         for statement in file.statements:
             if STAR in statement.makes and isinstance(statement.node, ast.ImportFrom):
                 module = statement.node.module or ""
@@ -258,13 +267,13 @@ class LoadedSubmission:
         return None
 
     def _own_file(self, module: str) -> SourceFile | None:
-        """The file of the submission that a module's dotted name leads to."""
+        """The submission's file for a module's dotted name."""
         return next((file for file in self.files if file.stem == _stem(module)), None)
 
     # --- running only what is needed -------------------------------------------------------------
 
     def _needed(self, target: TopStatement) -> list[TopStatement]:
-        """A statement and all that it uses, transitively, in the order of its file."""
+        """A statement and all statements that it uses, transitively, in the order of its file."""
         statements = target.file.statements
         places = {id(statement): place for place, statement in enumerate(statements)}
         chosen = {id(target)}
@@ -282,18 +291,18 @@ class LoadedSubmission:
         return [statement for statement in statements if id(statement) in chosen]
 
     def _last_maker(self, name: str, before: Sequence[TopStatement]) -> TopStatement | None:
-        """What a name means while the file is run from top to bottom."""
+        """The last of the statements that makes a name, if the file runs from top to bottom."""
         return next((s for s in reversed(before) if name in s.makes), None)
 
     def _final_maker(self, name: str, file: SourceFile) -> TopStatement | None:
-        """What a name means once all has run: an exercise's answer, or else its last binding."""
+        """The statement that makes a name once all has run: an exercise's answer, or the last."""
         winner = self.winner(name)
         if winner is not None and winner.file is file:
             return winner
         return self._last_maker(name, file.statements)
 
-    def _reach(self, target: TopStatement) -> list[TopStatement]:
-        """All that a definition uses, in other files of the submission too."""
+    def reach(self, target: TopStatement) -> list[TopStatement]:
+        """A definition and all statements that it uses, in other files of the submission too."""
         reached: dict[int, TopStatement] = {}
         pending = [target]
         while pending:
@@ -305,7 +314,7 @@ class LoadedSubmission:
         return list(reached.values())
 
     def _imported(self, statement: TopStatement) -> Iterator[TopStatement]:
-        """Statements of other files that one imports from, or borrows by name."""
+        """Statements of other files that a statement imports or borrows by name."""
         for name in statement.reads | statement.calls_on:
             winner = self.winner(name)
             if winner is not None:
@@ -326,11 +335,11 @@ class LoadedSubmission:
                 self._borrow(statement)
                 exec(statement.code, statement.file.namespace)
             except BaseException as error:
-                # Told when something misses the name: a plot that failed is nobody's concern.
+                # Reported only if a name that it makes is missing: a failed plot does not matter.
                 statement.error = error
 
     def _borrow(self, statement: TopStatement) -> None:
-        """Fetch exercises that live in another file of the submission and were not imported."""
+        """Fetch exercises of another file of the submission that are used but not imported."""
         here = statement.file.namespace
         own = {name for other in statement.file.statements for name in other.makes}
         names = statement.reads | statement.calls_on
@@ -340,7 +349,10 @@ class LoadedSubmission:
 
 
 def _imports(maker: TopStatement | None, name: str) -> list[tuple[str, str]]:
-    """The module, and the name in it, that a statement imports as `name`; no name: all of it."""
+    """Pairs of a module and a name in it that a statement imports as `name`.
+
+    An empty name means that the statement imports the module itself.
+    """
     found: list[tuple[str, str]] = []
     for node in maker.nodes if maker is not None and not maker.is_definition else ():
         match node:
@@ -365,8 +377,8 @@ def _stem(module: str) -> str:
 class OwnFiles:
     """Meta path finder for a submission's files, under any package prefix.
 
-    It stands last in line, so that a file never shadows an installed package. One that is `first`
-    finds files of the course's folder alone: a clone's folder has the same name, and stubs in it.
+    It comes last on the path, and so a file never shadows an installed package. The instance that
+    is `first` finds only files under ``exercises.``: a clone's folder of that name holds stubs.
     """
 
     def __init__(self, submission: LoadedSubmission, *, first: bool = False) -> None:
@@ -384,7 +396,7 @@ class OwnFiles:
         is_file = fullname.rpartition(".")[2] in self._files
         if self._first and not (is_file and fullname.startswith(COURSE)):
             return None
-        # Nothing is before them: our own package, to which relative imports are made.
+        # An empty prefix is `PACKAGE`, the target of relative imports.
         if prefix and not is_file and prefix not in self._prefixes:
             return None
         spec = importlib.machinery.ModuleSpec(fullname, self)  # type: ignore[arg-type]
@@ -396,7 +408,7 @@ class OwnFiles:
         return _OwnModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Attach the file, if the module is one and not only a prefix."""
+        """Attach the file, unless the module is only a prefix."""
         file = self._files.get(module.__name__.rpartition(".")[2])
         if file is not None:
             module.__dict__["_lookup"] = lambda name: (
@@ -405,7 +417,7 @@ class OwnFiles:
 
 
 class _OwnModule(types.ModuleType):
-    """One of the submission's files; its attributes are made when they are asked for."""
+    """One of the submission's files; its attributes are made at first use."""
 
     def __getattr__(self, name: str) -> Any:
         if (name.startswith("__") and name != "__all__") or "_lookup" not in self.__dict__:
@@ -414,7 +426,7 @@ class _OwnModule(types.ModuleType):
 
 
 def _offered(file: SourceFile) -> list[str]:
-    """What ``from file import *`` brings."""
+    """The names that ``from file import *`` imports."""
     names = {name for statement in file.statements for name in statement.makes}
     return sorted(name for name in names if not name.startswith(("_", STAR)))
 
@@ -437,7 +449,7 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
 
 
 def install(submission: LoadedSubmission) -> None:
-    """Let imports find the submission's own files, but for the course's after all else."""
+    """Let imports find the submission's files: units before installed packages, others after."""
     sys.meta_path.insert(0, OwnFiles(submission, first=True))
     sys.meta_path.append(OwnFiles(submission))
     if any(OWN in line for file in submission.files for line in file.lines):
@@ -445,13 +457,13 @@ def install(submission: LoadedSubmission) -> None:
         own.__dict__["_lookup"] = submission.answer
         sys.modules.setdefault(OWN, own)
     for file in submission.files:
-        # Dataclasses and `inspect` look for the module that a class says it is from.
+        # Dataclasses and `inspect` look up the module of a class.
         with suppress(ImportError):
             importlib.import_module(file.namespace["__name__"]).__file__ = file.code_name
 
 
 def uninstall() -> None:
-    """Undo `install`, and forget whatever was imported or remembered of a submission."""
+    """Undo `install`, and remove the submission's modules and cached lines."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder) is not OwnFiles]
     for name in [name for name, module in sys.modules.items() if type(module) is _OwnModule]:
         del sys.modules[name]
@@ -460,7 +472,7 @@ def uninstall() -> None:
 
 
 def _in_words(error: BaseException) -> str:
-    """An exception's kind; where a library is missing, which one, and what there is."""
+    """An exception's type; for a missing library also its name and the libraries that exist."""
     kind = type(error).__name__
     if type(error) is not ModuleNotFoundError or type(error.name) is not str:
         return kind

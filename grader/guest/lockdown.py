@@ -1,10 +1,10 @@
-"""The lock-down: what a forked jail takes from itself before it sees a submission.
+"""The lock-down: a forked jail gives up its rights before it receives a submission.
 
-Each *layer* is something that the kernel may or may not offer. The warm process makes a `Plan`
-once and rehearses it in a child; every jail after that puts on the same layers or ends. The order
-matters: namespaces and mounts while they are still allowed, Landlock while the folders above
-Python can still be passed, then the user, then the filter of system calls, which would refuse all
-of the former.
+Each *layer* is a restriction that the kernel may or may not offer. The warm process makes a `Plan`
+once and rehearses it in a child. Every later jail puts on the same layers or ends. The order
+matters: namespaces and mounts first, while they are allowed; Landlock while the process may still
+traverse the folders above Python; then the user. The filter of system calls would refuse all of
+these, and comes after them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ CAPABILITY_VERSION = 0x20080522
 # A jail's uid is this plus its pid, where so many uids exist: above what systemd gives to
 # containers, and sssd to people.
 FIRST_UID = 2_100_000_000
-PIDS = 2**22  # the kernel has no higher one
-GIVEN_AWAY = ("/etc/subuid", "/etc/subgid")  # ranges that users may put processes into
-MAX_TASKS = 64  # threads of one jail, where it has a uid of its own
+PIDS = 2**22  # the kernel's highest pid
+GIVEN_AWAY = ("/etc/subuid", "/etc/subgid")  # ids that users may give to their own processes
+MAX_TASKS = 64  # threads of a jail, if it has its own uid
 MAX_DESCRIPTORS = 64
 MAX_STACK = 16 * 2**20  # bytes
 THREADS_ROOM = 2 * 2**30  # bytes of address space for thread stacks and arenas, mostly untouched
@@ -47,40 +47,39 @@ MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", "/home", "/tmp")
 
 @dataclass(frozen=True)
 class Plan:
-    """What each jail of one warm process does to itself."""
+    """The steps by which each jail of a warm process locks itself down."""
 
     libc: ctypes.CDLL
     warm_pid: int
-    readable: tuple[str, ...]  # where Python and its packages lie
-    closed: str  # a folder there that no jail may read: torch's, which is loaded
-    whole: bool  # whether all of torch is that an answer may ask for
-    opened: tuple[str, ...]  # what is left of `readable`
-    private: bool  # whether other users are kept out of there
-    users: range  # of which each jail becomes one
+    readable: tuple[str, ...]  # the folders of Python and its packages
+    closed: str  # torch's folder among them, which no jail may read: torch is loaded
+    whole: bool  # whether all parts of torch are loaded
+    opened: tuple[str, ...]  # `readable` without `closed`
+    private: bool  # whether other users cannot read some of `readable`
+    users: range  # each jail becomes one of these
     data_bytes: int  # of the warm process: limits are counted from here
     address_bytes: int
     filter: bytes  # of system calls
-    work_folder: str | None  # where an empty file system goes, to stand in
+    work_folder: str | None  # covered by an empty file system, the jail's working folder
     missing: dict[str, str]  # layers that no jail can have, and why
 
 
 class Unavailable(Exception):
-    """A layer that this kernel, or this user, cannot have; the text says why."""
+    """A layer that this kernel or this user cannot have; the text gives the reason."""
 
 
 M_MMAP_THRESHOLD = -3  # malloc.h
-TIGHT = 128  # megabytes: a limit that a test sets, and no course
-LARGE = 2**18  # bytes of what gets a mapping of its own
+TIGHT = 128  # megabytes: only tests set limits this low, never a course
+LARGE = 2**18  # bytes: larger allocations get their own mapping
 
 
 # --- once, in the warm process -------------------------------------------------------------------
 
 
 def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
-    """Make the plan. `without` names layers to leave out, for tests of what happens then.
+    """Make the plan. `without` names layers to leave out, for tests.
 
-    `closed` is a folder among those of Python's packages that no jail may read: torch's, of which
-    the `whole` may be loaded.
+    `closed` is torch's folder, which no jail may read. `whole` says whether all of torch is loaded.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     missing = dict.fromkeys(without, "switched off")
@@ -92,7 +91,7 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
     no_landlock = _no_landlock(libc)
     if no_landlock:
         missing.setdefault("landlock", no_landlock)
-    # Inherited by every jail, and of no use here.
+    # Jails inherit both of these; the warm process needs no privileges either.
     if "no_new_privs" not in missing and libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         missing["no_new_privs"] = _reason("prctl")
     for capability in range(CAP_LAST + 1):
@@ -131,11 +130,11 @@ def python_folders() -> tuple[str, ...]:
 
 
 def _all_but(closed: str, folder: str) -> Iterator[str]:
-    """A folder; or what is in it, if what is closed lies there too. Landlock only ever allows."""
+    """Paths that together cover a folder without the closed one: Landlock has no exceptions."""
     if not Path(closed).is_relative_to(folder):
         yield folder
     elif closed != folder:
-        # What is known of a package is found by listing its folder, which is not allowed: leave it.
+        # A package's metadata is found by listing this folder, which is refused: leave it out.
         for path in sorted(Path(folder).iterdir()):
             if path.suffix != ".dist-info":
                 yield from _all_but(closed, str(path))
@@ -145,7 +144,7 @@ def _no_landlock(libc: ctypes.CDLL) -> str:
     """Why the kernel offers no Landlock; empty if it does."""
     try:
         import sandlock  # noqa: F401
-    except Exception as error:  # a compiled library: it may fail in ways of its own
+    except Exception as error:  # a compiled library may raise any exception
         return f"{error}: pip install sandlock"
     landlock_create_ruleset, version_flag = 444, 1
     offered = libc.syscall(landlock_create_ruleset, None, 0, version_flag) > 0
@@ -153,7 +152,7 @@ def _no_landlock(libc: ctypes.CDLL) -> str:
 
 
 def _memory() -> dict[str, int]:
-    """Bytes that this process has mapped, by the kernel's own names."""
+    """Bytes that this process has mapped, by the kernel's names for them."""
     with open("/proc/self/status") as status:  # noqa: PTH123
         fields = dict(line.split(":", 1) for line in status)
     return {name: int(fields[name].split()[0]) * 1024 for name in ("VmData", "VmSize")}
@@ -175,9 +174,9 @@ def _ranges_in(files: Iterable[str]) -> Iterator[range]:
 
 
 def free_users(top: int, given_away: Iterable[str] = GIVEN_AWAY) -> range:
-    """Users below `top` that jails can become: none that these files let others become.
+    """User ids below `top` for jails, without the ids that these files give to other users.
 
-    A container may have few users: then they are among the upper half of those.
+    A container may have few ids: then jails get the upper half.
     """
     low = FIRST_UID if top >= FIRST_UID + PIDS else top // 2
     free = []
@@ -189,7 +188,7 @@ def free_users(top: int, given_away: Iterable[str] = GIVEN_AWAY) -> range:
 
 
 def _work_folder(readable: tuple[str, ...]) -> str | None:
-    """A folder that an empty file system may cover without hiding Python."""
+    """A folder that a mount can cover without hiding Python."""
     for folder in MOUNT_POINTS:
         if Path(folder).is_dir() and not any(Path(p).is_relative_to(folder) for p in readable):
             return folder
@@ -200,11 +199,11 @@ def _work_folder(readable: tuple[str, ...]) -> str | None:
 
 
 def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str, str]:
-    """Put on all layers; returns those that are missing, with the kernel's reason.
+    """Put on all layers; returns the missing ones, with the kernel's reasons.
 
-    CPU time counts from the start of the process, and memory above what the warm process has.
-    `keep` is the one descriptor, besides standard input and output, that stays open. Raises
-    `OSError` when something fails without which there is no jail at all.
+    CPU time counts from the start of the process. Memory counts above that of the warm process.
+    Standard input and output and the descriptor `keep` stay open, and no others. Raises `OSError`
+    if a step fails that every jail needs.
     """
     os.closerange(3, keep)
     os.closerange(keep + 1, 65536)
@@ -222,20 +221,21 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
     put_on("landlock", lambda: _close_files(plan))
     kept = frozenset[int]()
     if "landlock" not in missing and plan.private and os.geteuid() == 0:
-        # Python itself lies where others may not read, and Landlock allows nothing else.
+        # Other users cannot read Python's folders. This capability lets the jail read them;
+        # Landlock still allows no other folder.
         kept = frozenset({CAP_DAC_READ_SEARCH})
         plan.libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     put_on("uid", lambda: _become_nobody(plan, kept))
     _drop_capabilities(plan.libc, kept)
     if memory_mb <= TIGHT:
-        # What is freed goes back at once: holes in a heap count as used, and differ from run to
-        # run. It makes every large tensor dearer, so it is for tests that ask for little memory.
+        # Return freed memory at once: holes in the heap count as used, and differ from run to run.
+        # This slows down every large tensor, and so only tests with a low limit get it.
         plan.libc.mallopt(M_MMAP_THRESHOLD, LARGE)
     if "rlimits" not in missing:
         _limit(plan, cpu_seconds, memory_mb * 2**20, own_uid="uid" not in missing)
-    # After the change of user, which clears it.
+    # Set after the change of user, which clears it.
     _checked(plan.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
-    if os.getppid() != plan.warm_pid:  # it ended too early for that signal
+    if os.getppid() != plan.warm_pid:  # it ended before the signal was requested
         os.kill(os.getpid(), signal.SIGKILL)
     _checked(plan.libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
     put_on("seccomp", lambda: _filter_calls(plan))
@@ -246,14 +246,15 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
 
 
 def _leave_namespaces(plan: Plan) -> None:
-    """No network, no shared memory or queues of others, no view of later mounts."""
-    apart = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS
-    # Root may want to become another user later, whom a namespace of users would not know.
-    if plan.libc.unshare(apart if os.geteuid() == 0 else apart | CLONE_NEWUSER) != 0:
+    """Leave the network, others' shared memory and message queues, and later mounts."""
+    flags = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS
+    if os.geteuid() != 0:  # root becomes another user later, unknown to a new user namespace
+        flags |= CLONE_NEWUSER
+    if plan.libc.unshare(flags) != 0:
         raise Unavailable(_reason("unshare"))
     if plan.work_folder is None:
         return
-    # An empty file system that takes nothing: the private working folder.
+    # The private working folder: an empty, read-only file system.
     folder = plan.work_folder.encode()
     flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
     options = b"size=4k,nr_inodes=2,mode=0555"
@@ -265,13 +266,13 @@ def _leave_namespaces(plan: Plan) -> None:
 
 
 def _close_files(plan: Plan) -> None:
-    """Landlock: read Python and its packages, write nothing, signal nobody outside."""
+    """Landlock: allow reading Python and its packages; refuse writing, and signals to others."""
     import sandlock
 
     devices = [path for path in ("/dev/null", "/dev/urandom") if os.access(path, os.R_OK)]
     policy = sandlock.Sandbox(
         fs_readable=[*plan.opened, *devices],
-        # An older kernel may lack scopes; files are what matters here, the rest is seccomp's too.
+        # An older kernel may lack scopes: files matter here, and seccomp refuses the rest too.
         allow_degraded=list(sandlock.Protection),
     )
     try:
@@ -281,13 +282,13 @@ def _close_files(plan: Plan) -> None:
 
 
 def _become_nobody(plan: Plan, kept: frozenset[int]) -> None:
-    """A user of this jail alone, so that neither files nor other jails are its own."""
+    """Become a user that only this jail has: it owns no files and no other jails."""
     if os.geteuid() != 0:
-        raise Unavailable("only root can give each jail a user of its own")
+        raise Unavailable("only root can give each jail its own user")
     if plan.private and not kept:
         raise Unavailable("Python lies in a folder that other users cannot read")
     if len(plan.users) < 2:
-        raise Unavailable(f"no other user is left here, after those in {' and '.join(GIVEN_AWAY)}")
+        raise Unavailable(f"{' and '.join(GIVEN_AWAY)} leave no user ids for jails")
     uid = plan.users[os.getpid() % len(plan.users)]
     try:
         os.setgroups([])
@@ -303,7 +304,7 @@ def _drop_capabilities(libc: ctypes.CDLL, kept: frozenset[int]) -> None:
     # Effective, permitted, inheritable: the lower 32 capabilities, then the upper.
     sets = (ctypes.c_uint32 * 6)(low, low, 0, 0, 0, 0)
     if libc.capset(header, sets) != 0:
-        # What was never permitted cannot be kept either.
+        # The process never had the capability, and so cannot keep it.
         sets = (ctypes.c_uint32 * 6)()
         _checked(libc.capset(header, sets), "capset")
 
@@ -317,13 +318,13 @@ def _limit(plan: Plan, cpu_seconds: int, memory: int, own_uid: bool) -> None:
         (resource.RLIMIT_MSGQUEUE, 0, 0),
         (resource.RLIMIT_STACK, stack, stack),
         (resource.RLIMIT_NOFILE, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
-        # What a program writes to; shared mappings escape it, and meet the one below.
+        # Writable private memory; shared mappings count only for the limit below.
         (resource.RLIMIT_DATA, plan.data_bytes + memory, plan.data_bytes + memory),
         (resource.RLIMIT_AS, *[plan.address_bytes + memory + THREADS_ROOM] * 2),
-        # The trusted side counts CPU time as well, and earlier: this is the backstop.
+        # A backstop: the trusted side measures CPU time too, and ends the jail earlier.
         (resource.RLIMIT_CPU, cpu_seconds + 1, cpu_seconds + 2),
     ]
-    if own_uid:  # otherwise it would count, and stop, what others run
+    if own_uid:  # otherwise the limit would count the processes of others
         bounds.append((resource.RLIMIT_NPROC, MAX_TASKS, MAX_TASKS))
     for limit, soft, hard in bounds:
         resource.setrlimit(limit, (soft, hard))
@@ -351,16 +352,16 @@ def _reason(call: str) -> str:
 
 # --- the filter of system calls ------------------------------------------------------------------
 #
-# Which system calls a jail may not make, compiled into a filter for the kernel.
+# The system calls that a jail may not make, compiled into a filter for the kernel.
 #
-# Default allow, with whole calls denied: a denied call is an ordinary PermissionError to the
-# student, where a killed process would tell nothing. An argument is only ever compared by the
-# bits that the kernel looks at: ``socket(2 | 1 << 40)`` is a socket to the kernel, and no equal
-# of 2 to a filter.
+# The default is to allow. A denied call raises an ordinary PermissionError in student code; killing
+# the process would give the student no reason. Arguments are compared only by the bits that the
+# kernel reads: the kernel treats ``socket(2 | 1 << 40)`` as ``socket(2)``, a comparison with 2
+# does not.
 
 
-# Numbers are the same on every architecture from 424 on. What is newer than this list was not
-# thought about, so it does not exist: libraries fall back, as they do on an older kernel.
+# From 424 on, numbers are the same on every architecture. Calls newer than this list are reported
+# as missing, since we have not reviewed them: libraries fall back, as on an older kernel.
 NEWEST = 450
 
 _NAMES = """
@@ -394,36 +395,36 @@ _NAMES = """
 """
 DENIED = tuple(_NAMES.split())
 
-# A signal may go to oneself: C libraries abort so. The jail puts its own pid in.
+# A process may send signals to itself: C libraries abort that way. Each jail fills in its own pid.
 TO_ONESELF = ("kill", "tgkill")
 OWN_PID = 0x7E57_C0DE
 
-# These tell a caller to do it another way: glibc then clones, and opens, by the calls below.
+# Reported as missing: glibc then uses clone, open and openat, whose arguments a filter can check.
 ABSENT = ("clone3", "openat2")
 
 CLONE_THREAD = 0x10000
-# Write-only, read-write, create, truncate, a nameless file: each by its own bits.
+# Flags that allow writing; the last is O_TMPFILE. Each is checked by its own bits.
 WRITING = tuple(
     (flag, flag) for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC, 0o20000000)
 )
 FLAGS_OF_OPEN = {"open": 1, "openat": 2}
-SHARED_NAMELESS = 0x01 | 0x20  # MAP_SHARED | MAP_ANONYMOUS: memory that no limit on data counts
-EXECUTABLE = 0x04  # PROT_EXEC: machine code that was not there when torch was loaded
-MAPPING = ("mmap", "mprotect", "pkey_mprotect")  # their third argument says what for
-GROWING = 0x0100  # MAP_GROWSDOWN: memory that counts as stack, and as no data
+SHARED_NAMELESS = 0x01 | 0x20  # MAP_SHARED | MAP_ANONYMOUS: escapes the limit on data
+EXECUTABLE = 0x04  # PROT_EXEC: new machine code
+MAPPING = ("mmap", "mprotect", "pkey_mprotect")  # their third argument is the protection
+GROWING = 0x0100  # MAP_GROWSDOWN: counts as stack, and escapes the limit on data
 GROWING_LATER = (0x0100_0000, 0x0200_0000)  # PROT_GROWSDOWN, PROT_GROWSUP
-OUT_OF_BAND = 0x01  # MSG_OOB: a byte that makes a socket look ready, and is not there
+OUT_OF_BAND = 0x01  # MSG_OOB: makes a socket look ready though ordinary data is missing
 LOW = 0xFFFF_FFFF  # the bits of an int
-# A descriptor that sends signals to whom its owner names: fcntl F_SETOWN, F_SETSIG, F_SETOWN_EX,
-# ioctl FIOSETOWN, SIOCSPGRP; and a terminal that is typed into by program: TIOCSTI.
+# Commands that make a descriptor send signals: fcntl F_SETOWN, F_SETSIG, F_SETOWN_EX, ioctl
+# FIOSETOWN, SIOCSPGRP. And the ioctl TIOCSTI, which types into a terminal.
 COMMANDS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
 
 
 def filter_program() -> bytes:
-    """The filter as instructions for the kernel, for `with_pid`; raise `OSError` if there is none.
+    """The filter as instructions for the kernel, to be completed by `with_pid`.
 
-    Needs the system's libseccomp. It knows the architecture: calls under another one's numbers
-    (32 bits, x32) end the process.
+    Raises `OSError` without the system's libseccomp. A call by the numbers of another architecture
+    (32 bits, x32) ends the process.
     """
     try:
         import pyseccomp as sc
@@ -437,18 +438,18 @@ def filter_program() -> bytes:
         rules.add_rule(denied, _number(name))
     for name in ABSENT:
         rules.add_rule(absent, _number(name))
-    # Threads, yes (a library that cannot start one ends the process); processes, no.
+    # Allow threads (some libraries end the process if they cannot start one), refuse processes.
     rules.add_rule(denied, _number("clone"), sc.Arg(0, sc.MASKED_EQ, CLONE_THREAD, 0))
     for name in TO_ONESELF:
         rules.add_rule(denied, _number(name), sc.Arg(0, sc.NE, OWN_PID))
-    # One's own limits only.
+    # Only its own limits.
     rules.add_rule(denied, _number("prlimit64"), sc.Arg(0, sc.NE, 0))
     rules.add_rule(
         denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, SHARED_NAMELESS, SHARED_NAMELESS)
     )
     rules.add_rule(denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, GROWING, GROWING))
-    # No library is loaded any more, and no code made: of torch only oneDNN does that, which
-    # `preload` switches off (convolutions, gelu and LSTMs then take torch's own kernels).
+    # Load no library and generate no machine code. In torch only oneDNN does, and `preload`
+    # switches it off: convolutions, gelu and LSTMs then use torch's own kernels.
     for name in MAPPING:
         rules.add_rule(denied, _number(name), sc.Arg(2, sc.MASKED_EQ, EXECUTABLE, EXECUTABLE))
     for flag in GROWING_LATER:
@@ -467,14 +468,14 @@ def filter_program() -> bytes:
 
 
 def with_pid(program: bytes, pid: int) -> bytes:
-    """The filter for one process."""
+    """The filter for the process with this pid."""
     return program.replace(struct.pack("=I", OWN_PID), struct.pack("=I", pid))
 
 
 def _number(name: str) -> int:
     import pyseccomp as sc
 
-    # A call that this architecture never had resolves to a number below zero, which is skipped.
+    # libseccomp skips a negative number: a call that this architecture lacks.
     number: int = sc.resolve_syscall(sc.Arch.NATIVE, name)
     if number == -1:
         raise OSError(errno.ENOSYS, f"libseccomp does not know {name}: it is too old")
@@ -482,9 +483,9 @@ def _number(name: str) -> int:
 
 
 def _without_newer(action: int) -> bytes:
-    """Instructions that go first: load the number; above the newest known, answer `action`."""
-    load, jump_greater, answer = 0x20, 0x25, 0x06
+    """The first instructions: load the call's number; if it is above `NEWEST`, return `action`."""
+    load, jump_greater, ret = 0x20, 0x25, 0x06
     return b"".join(
         struct.pack("=HBBI", *instruction)
-        for instruction in ((load, 0, 0, 0), (jump_greater, 0, 1, NEWEST), (answer, 0, 0, action))
+        for instruction in ((load, 0, 0, 0), (jump_greater, 0, 1, NEWEST), (ret, 0, 0, action))
     )

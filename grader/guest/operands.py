@@ -1,86 +1,71 @@
-"""What a line of a submission gave to an operation that failed: tensors by name, with their shapes.
+"""The operands of a failed operation: tensors by name, with their shapes.
 
-Torch tells sizes where it tells anything ("size of tensor a (4) must match size of tensor b (6)"),
-and not whose they are. The bytecode of the failing expression names what it loaded.
+Torch may report the sizes ("size of tensor a (4) must match size of tensor b (6)"), but never the
+names of the tensors. The bytecode of the failing expression has the names.
 """
 
 from __future__ import annotations
 
 import dis
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from grader.guest import interpreter
-from grader.guest.trace import traceback_of
-from grader.wire import MAX_DIMENSIONS, MAX_NAME
-from grader.wire.source import CODE_PREFIX
+from grader.guest.trace import innermost
+from grader.wire import MAX_DIMENSIONS, MAX_NAME, MAX_OPERANDS
 
-MOST = 4  # operands that are told
 LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
 
-_shape_of = vars(torch._C.TensorBase)["shape"].__get__  # no attribute of the student's
+_shape_of = vars(torch._C.TensorBase)["shape"].__get__  # a student's subclass cannot override it
 _dict_of = vars(nn.Module)["__dict__"].__get__
-
-_Found = tuple[list[tuple[str, ...]], Mapping[str, Any], Mapping[str, Any]]
 
 
 def operands_of(error: BaseException) -> dict[str, tuple[int, ...]]:
-    """The tensors and layers that the innermost failing expression of a submission names.
+    """Shapes of the tensors that the innermost failing expression of a submission names.
 
-    A layer ``nn.Linear`` counts with the shape of its weight, (d_out, d_in).
+    An ``nn.Linear`` is reported with the shape of its weight, (d_out, d_in).
     """
-    with interpreter.open_to_guest():  # what is found is looked at afterwards: it may be code
-        found = _failing(error)
-    if found is None:
+    step = innermost(error)
+    if step is None:
         return {}
-    loaded, own, shared = found
+    # Reading the values may run student code, which comes after this block.
+    with interpreter.open_to_guest():
+        frame = step.tb_frame
+        own, shared = frame.f_locals, frame.f_globals
+        instructions = list(dis.get_instructions(frame.f_code))
     shapes: dict[str, tuple[int, ...]] = {}
-    for path in loaded:
+    for path in _loaded(instructions, step.tb_lasti):
         name, *attributes = path
         value = own.get(name, shared.get(name))
         for attribute in attributes:
             value = _attribute(value, attribute)
-        told = ".".join(path)
+        label = ".".join(path)
         if type(value) is nn.Linear:
-            told, value = f"{told}.weight", _attribute(value, "weight")
-        if issubclass(type(value), Tensor) and len(told) <= MAX_NAME:
-            shapes[told] = tuple(_shape_of(value))[:MAX_DIMENSIONS]
-    return dict(list(shapes.items())[:MOST])
-
-
-def _failing(error: BaseException) -> _Found | None:
-    """What the innermost failing expression of a submission loads, and where it is looked up."""
-    innermost, step = None, traceback_of(error)
-    while step is not None:
-        if step.tb_frame.f_code.co_filename.startswith(CODE_PREFIX):
-            innermost = step
-        step = step.tb_next
-    if innermost is None:
-        return None
-    frame = innermost.tb_frame
-    instructions = list(dis.get_instructions(frame.f_code))
-    return _loaded(instructions, innermost.tb_lasti), frame.f_locals, frame.f_globals
+            label, value = f"{label}.weight", _attribute(value, "weight")
+        if issubclass(type(value), Tensor) and len(label) <= MAX_NAME:
+            shapes[label] = tuple(_shape_of(value))[:MAX_DIMENSIONS]
+    return dict(list(shapes.items())[:MAX_OPERANDS])
 
 
 def _loaded(instructions: Sequence[dis.Instruction], failed_at: int) -> list[tuple[str, ...]]:
     """Names that the failing expression loads, with their attributes: ``("self", "W_query")``."""
-    failed = next((one for one in instructions if one.offset == failed_at), None)
+    failed = next((step for step in instructions if step.offset == failed_at), None)
     if failed is None or failed.positions is None:
         return []
     paths: list[tuple[str, ...]] = []
-    last: tuple[str, ...] = ()  # what an attribute that follows is one of
-    for one in instructions:
-        if one.offset >= failed_at or not _within(one.positions, failed.positions):
+    last: tuple[str, ...] = ()  # the path to which a following attribute belongs
+    for step in instructions:
+        if step.offset >= failed_at or not _within(step.positions, failed.positions):
             continue
-        if one.opname.startswith(LOADS):
-            names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+        if step.opname.startswith(LOADS):
+            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
             paths += [(name,) for name in names]
             last = paths[-1]
-        elif last and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            last = (*last, one.argval)
+        elif last and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            last = (*last, step.argval)
             paths.append(last)
         else:
             last = ()
@@ -95,7 +80,7 @@ def _within(inner: dis.Positions | None, outer: dis.Positions) -> bool:
 
 
 def _attribute(module: Any, name: str) -> Any:
-    """What a module keeps under a name; None where it is no module, or keeps nothing there."""
+    """An attribute of a module; None if it has none or is no module. Runs no student code."""
     if not issubclass(type(module), nn.Module):
         return None
     own = _dict_of(module)

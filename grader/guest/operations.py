@@ -1,13 +1,12 @@
-"""Torch's operations: how one is forbidden, and what one costs.
+"""Torch's operations: forbid them, and compute their costs.
 
-What is forbidden is taken out of torch for the rest of a process's life. A trace of calls can be
-evaded from inside a process; an operation that is not there cannot be called. Before a submission
-is loaded, the kernels of what its exercise forbids are overwritten in torch's dispatcher, below
-every mode, thread, callback, script and backward pass, and so is the code of torch's own Python
-functions with such names (``torch._refs.softmax`` among them). Both stay so: nothing in Python
-holds what would bring them back.
+A forbidden operation is removed from torch for the rest of a process's life. A trace of calls can
+be evaded from inside a process; a removed operation cannot be called. Before a submission is
+loaded, the kernels of forbidden operations are overwritten in torch's dispatcher, below every mode,
+thread, callback, script and backward pass. The code of torch's Python functions with such names
+(``torch._refs.softmax`` among them) is overwritten too. No Python object can restore either.
 
-Costs are counted from shapes: what an operation stores, what it computes, what it runs over.
+Costs follow from shapes: the elements that an operation stores, computes and reduces.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from grader.wire import AUTOGRAD
 
 
 def _is_key(name: str) -> bool:
-    """Whether a name is one of the dispatcher's keys, and no border between them."""
+    """Whether a name is a dispatch key: some members of the enumeration only mark ranges."""
     try:
         torch._C._dispatch_has_kernel_for_dispatch_key("aten::_softmax", name)
     except RuntimeError:
@@ -38,7 +37,8 @@ def _is_key(name: str) -> bool:
     return True
 
 
-# Where an operation can have code of its own. Autograd and the like only pass a call on.
+# Dispatch keys under which an operation can have its own kernel. Autograd and the other excluded
+# keys only pass a call on.
 KEYS = tuple(
     key
     for key in ("MkldnnCPU", *torch._C.DispatchKey.__members__)
@@ -48,27 +48,23 @@ KEYS = tuple(
 
 
 class ForbiddenOperation(RuntimeError):
-    """The student's code called what the exercise is to write."""
-
-
-def _untold(name: str) -> None:
-    """Nobody listens."""
+    """The student's code called an operation that the exercise forbids."""
 
 
 class Refusals:
-    """Who hears of a call that was refused, also of one whose exception is caught."""
+    """Holds the function that is called at each refusal, even if the exception is caught."""
 
-    tell: Callable[[str], None] = staticmethod(_untold)
+    report: Callable[[str], None] = staticmethod(lambda _: None)
 
 
 def refuse(name: str) -> NoReturn:
-    """What an emptied function does, and a kernel that took a forbidden one's place."""
-    Refusals.tell(name)
+    """Report and refuse a call; replaces the code of forbidden functions and kernels."""
+    Refusals.report(name)
     raise ForbiddenOperation(name)
 
 
 def plain_name(function: Any) -> str:
-    """The name by which people know a torch function: ``_softmax.default`` is ``softmax``."""
+    """The common name of a torch function: ``_softmax.default`` is ``softmax``."""
     return _plain(str(getattr(function, "__name__", "")))
 
 
@@ -77,19 +73,19 @@ def _plain(name: str) -> str:
     return name.split(".")[0].strip("_")
 
 
-# Looked up once, by the warm process: it takes 0.4 s, and a jail has milliseconds. The trusted side
-# forbids nothing, and never looks.
+# The warm process builds these tables once: that takes 0.4 s, and a jail has milliseconds. The
+# trusted side forbids no operations and never builds them.
 
 
 def look_up() -> None:
-    """Find all that `forbid` may be asked for."""
+    """Build the tables that `forbid` uses."""
     for found in (_operations, _kernels, _functions):
         found()
 
 
 @cache
 def _operations() -> Mapping[str, list[str]]:
-    """The dispatcher's operations, by plain name; several libraries have kernels of their own."""
+    """The dispatcher's operations, by plain name: several libraries may define the same name."""
     found = defaultdict(list)
     for operation in torch._C._dispatch_get_all_op_names():
         found[_plain(operation.partition("::")[2])].append(operation)
@@ -98,7 +94,7 @@ def _operations() -> Mapping[str, list[str]]:
 
 @cache
 def _kernels() -> Mapping[str, list[str]]:
-    """The keys under which each of the dispatcher's operations has code of its own."""
+    """The keys under which each operation of the dispatcher has its own kernel."""
     found = defaultdict(list)
     for key in KEYS:
         for operation in torch._C._dispatch_get_registrations_for_dispatch_key(key):
@@ -108,7 +104,7 @@ def _kernels() -> Mapping[str, list[str]]:
 
 @cache
 def _functions() -> Mapping[str, list[types.FunctionType]]:
-    """Torch's functions in Python, by plain name."""
+    """Torch's Python functions, by plain name."""
     found = defaultdict(list)
     with warnings.catch_warnings(action="ignore"):
         for thing in gc.get_objects():
@@ -120,32 +116,32 @@ def _functions() -> Mapping[str, list[types.FunctionType]]:
 
 
 def forbid(names: Collection[str]) -> frozenset[str]:
-    """Make these functions raise `ForbiddenOperation`, under whatever name they are called.
+    """Make these functions raise `ForbiddenOperation`, under any name.
 
-    `AUTOGRAD` takes that layer away: calls fall through it, and nothing is recorded. Returns the
-    names of which nothing is left; some functions cannot be emptied.
+    `AUTOGRAD` removes that layer: calls fall through it, and no graph is recorded. Returns the
+    names that are removed completely; the code of some functions cannot be replaced.
     """
     if not names:
         return frozenset()
     if AUTOGRAD in names:
         _peel(AUTOGRAD)
     libraries: dict[str, Any] = {}
-    with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
+    with warnings.catch_warnings(action="ignore"):  # torch warns about replaced kernels
         for name in names:
             for operation in _operations().get(name, ()):
-                refusing, namespace = _kernel(name), operation.partition("::")[0]
+                namespace = operation.partition("::")[0]
                 if namespace not in libraries:
                     libraries[namespace] = torch._C._dispatch_library(
                         "IMPL", namespace, "", __file__, 0
                     )
                 for key in sorted({"CPU", "Meta", *_kernels().get(operation, ())}):
-                    libraries[namespace].impl(operation, key, refusing)
+                    libraries[namespace].impl(operation, key, _kernel(name))
             for function in _functions().get(name, ()):
                 if not function.__code__.co_freevars:
                     with interpreter.open_to_guest():
                         function.__code__ = _code(name)
     for kernels in libraries.values():
-        _keep_for_good(kernels)
+        _keep_forever(kernels)
     interpreter.no_more_of_torch(whole=True)
     return frozenset(
         name
@@ -155,21 +151,24 @@ def forbid(names: Collection[str]) -> frozenset[str]:
 
 
 def _peel(layer: str) -> None:
-    """Let every operation that has a kernel in this layer fall through it."""
+    """Remove a layer: every operation that has a kernel in it falls through."""
     kernels = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
-    with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
+    with warnings.catch_warnings(action="ignore"):  # torch warns about replaced kernels
         for operation in torch._C._dispatch_get_registrations_for_dispatch_key(layer):
             if operation.startswith("aten::"):
                 kernels.impl(operation, layer, torch.library.fallthrough_kernel)
-    _keep_for_good(kernels)
+    _keep_forever(kernels)
 
 
-# Bound now: a jail has no ctypes.
+# Bound at import: a jail has no ctypes.
 _INCREF, _OBJECT = ctypes.pythonapi.Py_IncRef, ctypes.py_object
 
 
-def _keep_for_good(kernels: object) -> None:
-    """Were this object to go, torch's kernels would come back; and who found it could drop it."""
+def _keep_forever(kernels: object) -> None:
+    """Leak an object on purpose: torch's kernels would come back if it were ever freed.
+
+    No Python variable holds it, and so student code cannot find and delete it.
+    """
     _INCREF(_OBJECT(kernels))
 
 
@@ -178,10 +177,10 @@ def _kernel(name: str) -> Callable[..., Any]:
 
 
 def _code(name: str) -> types.CodeType:
-    """A function body that refuses.
+    """The code of a function that refuses.
 
-    It runs among another module's globals, and in a jail could import nothing of ours: what it
-    calls is a constant of its code.
+    It runs with another module's globals and cannot import the kit in a jail. Therefore `refuse`
+    and the name are constants of the code.
     """
 
     def emptied(*_: Any, **__: Any) -> Any:
@@ -196,17 +195,17 @@ def _code(name: str) -> types.CodeType:
 
 # --- costs ---------------------------------------------------------------------------------------
 #
-# The same answer costs the same on every machine. A view costs nothing and stores what it looks at;
-# an element written counts one, and so does a multiply-add.
+# Costs are the same on every machine. A view costs no work; it stores the elements that it shows.
+# An element written counts one, and a multiply-add counts one.
 
 
-# Products, and which argument's last axis they sum over.
+# Products, each with the position of the argument over whose last axis it sums.
 PRODUCTS = {
     "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0,
-    "matmul": 0,  # whole only where autograd is off, else one of the above
+    "matmul": 0,  # seen only if autograd is off; otherwise torch calls one of the above
     "addmm": 1, "addbmm": 1, "baddbmm": 1, "addmv": 1,
 }  # fmt: skip
-# What makes one number of many: each element of the result runs over its share of the input.
+# Operations that make one number of many: the input's elements are shared out among the results.
 REDUCTIONS = frozenset(
     {
         "sum", "nansum", "mean", "nanmean", "prod", "amax", "amin", "aminmax", "max", "min",
@@ -214,7 +213,7 @@ REDUCTIONS = frozenset(
         "argmin", "any", "all", "count_nonzero", "median", "nanmedian",
     }
 )  # fmt: skip
-# What keeps an axis and runs along all of it.
+# Operations that run along an axis and keep it.
 SCANS = frozenset(
     {
         "softmax", "log_softmax", "safe_softmax", "cumsum", "cumprod", "cummax", "cummin",
@@ -222,8 +221,8 @@ SCANS = frozenset(
     }
 )  # fmt: skip
 
-# The same of a window that the second argument gives, and of what stands under one index: an axis
-# and what is collected along it are the second and the fourth argument.
+# `POOLS` reduce a window, their second argument. `COLLECTING` reduce the elements with the same
+# index: their second argument is the axis, the fourth holds the elements.
 POOLS = frozenset(
     {
         "max_pool1d", "max_pool2d", "max_pool3d", "max_pool1d_with_indices",
@@ -233,8 +232,8 @@ POOLS = frozenset(
 )  # fmt: skip
 COLLECTING = frozenset({"scatter_reduce", "scatter_add", "index_add", "index_reduce"})
 
-# What finds the largest of its elements, and what takes their exponentials: the order of the two
-# tells whether a softmax read its scores once or twice.
+# Operations that find a maximum, and operations that compute exponentials. Their order shows
+# whether a softmax read its scores once or twice.
 MAXIMA = frozenset(
     {
         "amax", "max", "maximum", "fmax", "aminmax", "argmax", "cummax", "sort", "argsort", "msort",
@@ -253,16 +252,17 @@ EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_emp
 
 
 class Cost(NamedTuple):
-    """The cost of one operation, in elements."""
+    """The cost of an operation, in elements."""
 
     stored: int = 0  # of its largest result
     work: int = 0  # multiply-adds of a product; elements read by a reduction; else elements written
-    width: int = 0  # how many elements one number of the result is made of
+    width: int = 0  # elements from which one number of the result is computed
 
 
 def cost(operation: Any, args: Any, kwargs: Any, result: Any) -> Cost:
-    """What a call of an operation of the dispatcher cost."""
-    results = [part for part in _parts(result) if isinstance(part, Tensor)]
+    """The cost of a call of an operation of the dispatcher."""
+    parts = result if isinstance(result, (tuple, list)) else (result,)
+    results = [part for part in parts if isinstance(part, Tensor)]
     if not results:
         return Cost()
     stored = max(map(_stored, results))
@@ -290,12 +290,8 @@ def cost(operation: Any, args: Any, kwargs: Any, result: Any) -> Cost:
     return Cost(stored, written)
 
 
-def _parts(result: Any) -> Any:
-    return result if isinstance(result, (tuple, list)) else (result,)
-
-
 def _stored(tensor: Tensor) -> int:
-    """Elements that a tensor really holds: one that is expanded repeats the same ones."""
+    """Elements that a tensor holds in memory: an expanded tensor repeats the same elements."""
     if tensor.layout != torch.strided:
         return tensor.numel()
     held = tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1)
@@ -304,7 +300,7 @@ def _stored(tensor: Tensor) -> int:
 
 @cache
 def _is_view(operation: Any) -> bool:
-    """Whether an operation only looks at its input in another way."""
+    """Whether the result of an operation is a view of its input."""
     aliases = [returned.alias_info for returned in operation._schema.returns]
     return any(alias is not None and not alias.is_write for alias in aliases)
 

@@ -1,4 +1,4 @@
-"""What a process does once that is to serve submissions: load torch, and forget our projects."""
+"""The start of a process that serves submissions: import torch, and hide our own projects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import types
 from contextlib import suppress
 from pathlib import Path
 
-# What torch's functions import when they are first called, and what answers may import.
+# Modules that torch's functions import at their first call, or that answers may import.
 USUAL = (
     "torch.fx.experimental.symbolic_shapes",  # for tensors without values, on the device "meta"
     "torch._subclasses.schema_check_mode", "torch.autograd._functions", "torch.nn.utils.prune",
@@ -19,9 +19,9 @@ USUAL = (
     "torch.profiler._cupti_monitor_trace", "torch.utils.flop_counter",
     "torch.utils.serialization.config",
 )  # fmt: skip
-# The same, of what takes as long to import as all the rest, and few answers need: torch's compiler,
-# which optimisers, checkpoints and torch.func.grad import when they are first used, and which looks
-# for a temporary directory then.
+# More such modules, which few answers need and which take as long to import as all others together.
+# They are torch's compiler and its users: optimisers, checkpoints and torch.func.grad import it at
+# their first call. The compiler looks for a temporary directory when it is imported.
 WHOLE = (
     "torch._dynamo", "torch._decomp.decompositions_for_jvp", "torch.nn.attention.bias",
     "torch.nn.attention.flex_attention", "torch.nn.modules.linear_cross_entropy",
@@ -30,19 +30,19 @@ WHOLE = (
 
 
 def load_torch(*, whole: bool) -> None:
-    """Import what students use, and start no thread: a fork would lose it.
+    """Import the modules that answers use; starts no thread, since a fork would lose it.
 
-    What few use is there only if torch is to be `whole`: no part of it is loaded in a jail.
+    Modules that few answers use are imported only if torch is to be `whole`. A jail loads no more.
     """
     import torch
 
-    # Before any operation: one parallel region here would hang a parallel region in a fork. And
-    # results agree to the last bit, wherever they were computed.
+    # Before any operation: a parallel region here would make a parallel region in a fork hang.
+    # Also, results then agree to the last bit on every machine.
     torch.set_num_threads(1)
     import numpy.random  # noqa: F401
 
     for name in (*USUAL, *WHOLE) if whole else USUAL:
-        with suppress(ImportError):  # another version of torch may lack it
+        with suppress(ImportError):  # some versions of torch lack it
             importlib.import_module(name)
 
     import grader.guest.server  # noqa: F401
@@ -51,19 +51,19 @@ def load_torch(*, whole: bool) -> None:
     look_up()
     if not whole:
         _run_without_compiler()
-    # It writes machine code while it computes, which no jail may: see `lockdown`.
+    # oneDNN generates machine code while it computes, which `lockdown` refuses.
     torch._C._set_mkldnn_enabled(False)
     x = torch.ones(2, 2, requires_grad=True)
     torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
-    # Asks the system about the processor, once, if nothing has done so yet: a jail may not.
+    # Makes torch query the processor now, once: a jail may not.
     x.half()
 
 
 def _run_without_compiler() -> None:
-    """Let functions that torch hides from its compiler run without importing it to hide from.
+    """Let functions that torch excludes from compilation run without importing the compiler.
 
-    Torch keeps what to run instead in an attribute of each; where it does so in another way, they
-    ask for the compiler, and get it. See ``torch/_compile.py``.
+    Torch caches the function to run in an attribute of each, which this sets in advance. With a
+    torch that caches it elsewhere, they import the compiler as usual. See ``torch/_compile.py``.
     """
     import torch
 
@@ -78,8 +78,8 @@ def _run_without_compiler() -> None:
 def forget_projects() -> None:
     """Leave only Python and installed packages importable.
 
-    A kit installed in place has its own folder on the path, and with it every course beside it:
-    solutions, and files that would be imported instead of those that a student has saved since.
+    An editable install has the kit's folder on the path, and therefore the courses in it. Their
+    solutions and stubs must not be imported.
     """
     installed = [
         *sysconfig.get_paths().values(),
@@ -95,5 +95,6 @@ def forget_projects() -> None:
         if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
     ]
     sys.path_importer_cache.clear()
-    # Python lists the folders now: a jail may import from them, and list only some.
+    # This makes Python list and cache the folders: a jail may import from them, but may not list
+    # all of them.
     importlib.util.find_spec("no_module_of_this_name")

@@ -1,8 +1,7 @@
-"""The guest: answers requests with what a submission's definitions do.
+"""The guest: calls a submission's definitions and answers requests with the results.
 
-Runs in the student's process, which holds no reference, no expected value and no hidden test.
-Whatever it answers may have been forged by student code, and the trusted side treats it so. The
-same class serves every back end.
+Runs in the student's process, which holds no reference, expected value or hidden test. Student code
+may forge any reply; the trusted side trusts none. The same class serves every back end.
 """
 
 from __future__ import annotations
@@ -33,9 +32,8 @@ from grader.guest.trace import (
     traced,
 )
 from grader.wire import payload
-from grader.wire.source import CODE_PREFIX
 
-# Bound before any student code runs: a submission may override or replace what it likes.
+# Bound before any student code runs: a submission may replace functions of torch.
 _run_backward = torch.autograd.graph._engine_run_backward
 _set_grad_enabled = torch._C._set_grad_enabled
 _set_default_dtype = torch.set_default_dtype
@@ -44,7 +42,7 @@ _set_default_device = torch.set_default_device
 
 @dataclass(frozen=True)
 class _Kept:
-    """A result whose graph a test may push gradients through."""
+    """A result with its graph, for a later backward pass."""
 
     outputs: list[Tensor]
     inputs: list[Tensor]
@@ -58,8 +56,8 @@ class _Passed:
     def __init__(self, unpack: Callable[[wire.TensorData], Tensor]) -> None:
         self._unpack = unpack
         self.sent: list[wire.TensorData] = []
-        self.leaves: list[Tensor] = []  # what collects a gradient
-        self.given: list[Tensor] = []  # what the student's code holds, and may have changed
+        self.leaves: list[Tensor] = []  # they collect gradients
+        self.given: list[Tensor] = []  # passed to the student's code, which may change them
 
     def unpack(self, arguments: Sequence[wire.Input]) -> list[Any]:
         """Unpack the arguments for the student's code."""
@@ -73,21 +71,21 @@ class _Passed:
             leaf.requires_grad_()
         self.sent.append(data)
         self.leaves.append(leaf)
-        # A copy, so that an in-place change is seen as one and not as an error of autograd.
+        # Pass a copy: autograd refuses an in-place change of a leaf, which is detected later.
         return leaf.clone() if data.requires_grad else leaf
 
     def moved(self, arguments: Sequence[Any]) -> list[int]:
-        """Tensors that are no longer where they were in what was passed."""
+        """Positions of tensors that were moved or removed in the lists or dicts passed."""
         now = list(payload.tensors_of(arguments))
         gone = [n for n, t in enumerate(self.given) if n >= len(now) or now[n] is not t]
         return gone or [len(self.given) - 1] * (len(now) > len(self.given) > 0)
 
 
-MAX_NAMES = 500  # of torch functions that one call may report
+MAX_NAMES = 500  # torch functions in the report of a call
 
 
 class Prints(io.TextIOBase):
-    """Stands for standard output: keeps the beginning of what a request prints."""
+    """A replacement for standard output that keeps the first characters printed."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -97,21 +95,21 @@ class Prints(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Keep what still fits, and swallow the rest."""
+        """Keep as much as fits; drop the rest."""
         self._text += text[: wire.MAX_TEXT - len(self._text)]
         return len(text)
 
     def take(self) -> str:
-        """What was printed since the last time."""
+        """Return the text printed since the last call, and clear it."""
         text, self._text = self._text, ""
         return wire.clean(text)
 
 
 class Guest:
-    """One submission, and the modules and graphs that a test has made so far.
+    """A submission, with the modules and graphs that the current test has made.
 
-    `definition` finds what a name stands for; a submission that is opened brings its own. Tensors
-    come and go as the CPU's; the submission sees them on `device`, where it makes its own too.
+    `definition` finds the object with an exercise's name, until an `Open` request loads a
+    submission. Tensors travel as CPU tensors; student code receives and creates them on `device`.
     """
 
     def __init__(
@@ -122,7 +120,7 @@ class Guest:
         *,
         take_away: bool = True,
     ) -> None:
-        """What is forbidden is taken out of torch for good, or else only noted where it is used."""
+        """With `take_away`, forbidden operations are removed from torch; otherwise only noted."""
         self._device = device
         self._take_away = take_away
         self._definition = definition
@@ -131,10 +129,10 @@ class Guest:
         self.kept: dict[int, Any] = {}
         self._seed = 0  # of the next call's random numbers
         self._failures: list[BaseException] = []  # of torch's operations, in the running call
-        self._gone: frozenset[str] = frozenset()  # torch functions that this process has no longer
+        self._gone: frozenset[str] = frozenset()  # torch functions removed from this process
 
     def answer(self, request: wire.Request) -> wire.Reply:
-        """Do what a request asks; exceptions of student code become `Raised`."""
+        """Execute a request; exceptions of student code become `Raised`."""
         match request:
             case wire.Open(sources, wanted, forbidden, others):
                 self._gone = forbid(forbidden if self._take_away else ())
@@ -157,7 +155,7 @@ class Guest:
         self._failures.clear()
         try:
             return self._do(call, uses)
-        except BaseException as error:  # student code may raise anything at all
+        except BaseException as error:  # student code may raise SystemExit and the like
             return self._raised(error, uses)
 
     def _do(self, call: wire.Call, uses: list[wire.Use]) -> wire.Outcome:
@@ -165,7 +163,7 @@ class Guest:
             case wire.Seed(seed):
                 self.kept.clear()
                 self._seed = seed
-                # What an earlier call may have left behind is not this test's concern.
+                # Undo settings that an earlier call may have changed.
                 _set_grad_enabled(True)
                 _set_default_dtype(torch.float32)
                 if self._device != "cpu":
@@ -216,13 +214,14 @@ class Guest:
                 value = target(**dict(zip(call.keywords, arguments, strict=True)))
             else:
                 value = target(*arguments)
-            # Counted before packing; packed inside, since a result may hold code of its own.
+            # Read the counts before packing. Pack inside the trace: a result may run student code.
             operations = record.operations if call.observe else None
             functions = sorted(record.names)[:MAX_NAMES] if call.observe else []
             packed = payload.pack(value, self._pack)
         if call.construct:
             if not isinstance(value, nn.Module):
-                return wire.Returned(wire.Odd(f"{_type_name(value)}, not an nn.Module"), uses)
+                kind = f"an object of type {type(value).__name__}"[:100]
+                return wire.Returned(wire.Odd(wire.clean(f"{kind}, not an nn.Module")), uses)
             if self._device != "cpu":
                 convert(value, "to_device", self._device)
             self.kept[call.result] = value
@@ -244,11 +243,11 @@ class Guest:
         return reply
 
     def _draw_anew(self) -> None:
-        """Give the next call random numbers of its own, whatever those before it drew.
+        """Seed the next call, independent of the random numbers that earlier calls drew.
 
-        Of two modules that drop the same, both drop the same entries, however they were made.
+        Two equal modules then drop the same entries, even if their constructors drew differently.
         """
-        # torch.manual_seed takes a millisecond: it prepares the same for each accelerator.
+        # torch.manual_seed would take a millisecond: it also seeds each accelerator.
         torch.default_generator.manual_seed(self._seed)
         if self._device != "cpu":
             getattr(torch, self._device).manual_seed(self._seed)
@@ -269,7 +268,7 @@ class Guest:
         found: list[Tensor | None] = [None] * len(wanted)
         if pairs and wanted:
             with traced(Record(kept.watch, self._here, uses, self._gone), observe=False):
-                # Not torch.autograd.grad: a trace sees that one call, and is off inside it.
+                # Not torch.autograd.grad: the trace would record that call and be off inside it.
                 found = list(
                     _run_backward(
                         tuple(output for output, _ in pairs),
@@ -289,7 +288,7 @@ class Guest:
             uses,
         )
 
-    # --- here and on the wire --------------------------------------------------------------------
+    # --- tensors on the wire and on the device ---------------------------------------------------
 
     def _pack(self, tensor: Tensor) -> wire.TensorData:
         return payload.pack_tensor(tensor, home=self._device)
@@ -299,7 +298,7 @@ class Guest:
         return tensor if data.device != "cpu" else tensor.to(self._device)
 
     def _changed(self, sent: wire.TensorData, tensor: Tensor) -> bool:
-        """Whether a tensor is not, byte by byte, what was sent."""
+        """Whether a tensor differs in any byte from the tensor that was sent."""
         try:
             now = self._pack(tensor)
         except payload.Unsendable:
@@ -311,10 +310,10 @@ class Guest:
             sent.data,
         )
 
-    # --- telling where ---------------------------------------------------------------------------
+    # --- lines of the submission -----------------------------------------------------------------
 
     def _here(self) -> wire.Place | None:
-        return self._place(submission_line(CODE_PREFIX))
+        return self._place(submission_line())
 
     def _place(self, found: tuple[str, int] | None) -> wire.Place | None:
         if found is None or self.submission is None:
@@ -333,22 +332,22 @@ class Guest:
         if isinstance(error, NotBound):
             kind = "NotBound"
         elif isinstance(error, NameError) and self.submission is not None and error.name:
-            text = self.submission.why_missing(str(error.name), names_at(error, CODE_PREFIX))
+            text = self.submission.why_missing(str(error.name), names_at(error))
             text = text[: wire.MAX_TEXT]
-        place = self._place(raised_at(error, CODE_PREFIX))
+        place = self._place(raised_at(error))
         unfinished = (NotImplementedError, NotBound, ForbiddenOperation)
         ordinary = isinstance(error, Exception) and not isinstance(error, unfinished)
-        by_torch = any(error is one for one in self._failures) and not is_stated(error)
+        by_torch = any(error is failure for failure in self._failures) and not is_stated(error)
         sizes = isinstance(error, (RuntimeError, IndexError, TypeError)) and not is_stated(error)
         operands = operands_of(error) if sizes else {}
         return wire.Raised(kind, text, place, ordinary, by_torch, uses, operands)
 
 
-# --- modules, as nn.Module keeps them: no method of the student's is asked ------------------------
+# --- modules, read from nn.Module's own attributes: no method of the student's runs --------------
 
 
 def walk(module: nn.Module, path: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """A module and all below it, each under every path."""
+    """A module and its submodules, with their paths; a shared module appears once for each path."""
     yield path, module
     for name, child in _slots(module, "_modules").items():
         if isinstance(child, nn.Module):
@@ -360,7 +359,7 @@ def _slots(module: nn.Module, kind: str) -> dict[str, Any]:
 
 
 def tensors_in(module: nn.Module, kind: str) -> dict[str, tuple[Tensor, nn.Module]]:
-    """``_parameters`` or ``_buffers`` by path, each once, with the module that holds it."""
+    """``_parameters`` or ``_buffers`` by path, each tensor once, with the module that owns it."""
     found: dict[int, tuple[str, Tensor, nn.Module]] = {}
     for path, owner in walk(module):
         for name, tensor in _slots(owner, kind).items():
@@ -379,11 +378,11 @@ def describe_module(
     pack: Callable[[Tensor], wire.TensorData] | None = None,
     uses: list[wire.Use] | None = None,
 ) -> wire.Structure:
-    """A module's parameters, buffers and submodules; with values, if they can be packed."""
+    """A module's parameters, buffers and submodules; `pack` adds the values."""
 
     def info(path: str, tensor: Tensor, owner: nn.Module) -> wire.ParameterInfo:
         own = type(owner).__module__.startswith("torch.nn")
-        lazy = is_lazy(tensor)  # it has no shape before the first call
+        lazy = is_lazy(tensor)  # without a shape before the first call
         known = tensor.dtype in payload.NAMES and not lazy
         return wire.ParameterInfo(
             path,
@@ -404,7 +403,7 @@ def describe_module(
 
 
 def convert(module: nn.Module, method: str, argument: str) -> None:
-    """What ``train``, ``eval`` and ``to`` of `torch.nn.Module` do."""
+    """Apply ``train``, ``eval`` or ``to`` to a module, without its own methods."""
     for _, part in walk(module):
         if method in ("train", "eval"):
             object.__setattr__(part, "training", method == "train")
@@ -417,7 +416,10 @@ def convert(module: nn.Module, method: str, argument: str) -> None:
 
 
 def _converted(tensor: Tensor, method: str, argument: str) -> Tensor:
-    """A parameter or buffer elsewhere; a parameter stays the same object where torch allows it."""
+    """A parameter or buffer on another device or in another dtype.
+
+    A change of dtype keeps the object, a move to another device makes a new one.
+    """
     if method == "to_dtype":
         if tensor.is_floating_point():
             tensor.data = tensor.data.to(payload.DTYPES[argument])
@@ -428,10 +430,6 @@ def _converted(tensor: Tensor, method: str, argument: str) -> Tensor:
     if isinstance(tensor, nn.Parameter):
         return nn.Parameter(moved, requires_grad=tensor.requires_grad)
     return moved
-
-
-def _type_name(value: Any) -> str:
-    return wire.clean(f"an object of type {type(value).__name__}"[:100])
 
 
 def serve(

@@ -1,9 +1,9 @@
-"""What a call does: which torch functions it uses, and how much work the dispatcher sees.
+"""Trace a call: the torch functions that it uses, and the costs of its operations.
 
-Runs in the student's process, so a trace is evidence and not proof. Function names come from a
+Runs in the student's process; a trace is evidence, not proof. Function names come from a
 TorchFunctionMode, because the dispatcher shows ``F.linear`` as ``addmm`` and small attention as a
-few products; counts and sizes come from a TorchDispatchMode. Modes belong to a thread: every
-thread that the student starts enters its own, and writes into the record of the running call.
+few products. Counts and sizes come from a TorchDispatchMode. Modes belong to a thread: every
+thread that the student starts enters its own modes and writes to the record of the current call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
 from typing import Any
 
 import torch
@@ -27,20 +27,17 @@ from torch.utils._pytree import tree_leaves
 
 from grader.guest import interpreter
 from grader.guest.operations import EXPONENTIALS, MAXIMA, Cost, Refusals, cost, plain_name
-from grader.wire import AUTOGRAD, Operations, Place, Use
+from grader.wire import AUTOGRAD, MAX_USES, Operations, Place, Use
 from grader.wire.source import CODE_PREFIX
-
-MAX_USES = 20
-
 
 # --- torch's stacks of modes ---------------------------------------------------------------------
 #
-# On which the kit's own modes stay until the kit takes them away. In a jail student code pops the
-# modes that it pushed itself, and no more: see `interpreter.strip`.
+# The kit's modes stay on these stacks until the kit removes them. In a jail, student code can pop
+# only the modes that it pushed itself: see `interpreter.strip`.
 
 
-# Torch's own functions that pop a mode for a moment: to call its handler with the mode off, and to
-# put another one below it.
+# Torch's own functions that pop a mode for a moment: to call its handler with the mode off, or to
+# push another mode below it.
 _HANDLING = frozenset(
     {
         torch.overrides.handle_torch_function.__code__,
@@ -48,18 +45,18 @@ _HANDLING = frozenset(
         DeviceContext.__exit__.__code__,
     }
 )
-_STEPS = 6  # from there to `Stack.pop`: two functions of torch's, and contextlib's
-HELD = "operations are counted here, and that cannot be switched off"
+_STEPS = 6  # frames between those functions and `Stack.pop`: of torch and contextlib
+HELD = "the count of operations cannot be switched off"
 
 
 class Stack:
-    """One of torch's two stacks: of modes that see functions, or of those that see operations.
+    """One of torch's two stacks of modes: for functions, or for operations of the dispatcher.
 
-    Torch's own functions for it are bound here, before `interpreter.strip` replaces them.
+    It binds torch's functions for the stack before `interpreter.strip` replaces them.
     """
 
     def __init__(self, kind: str, *key: object) -> None:
-        """`key` is what torch's function that pops wants to be given."""
+        """`key` are the arguments of torch's function that pops."""
         self._push = getattr(torch._C, f"_push_on_torch_{kind}_stack")
         self._pop = getattr(torch._C, f"_pop_torch_{kind}_stack")
         self._at = getattr(torch._C, f"_get_{kind}_stack_at")
@@ -69,22 +66,22 @@ class Stack:
 
     @property
     def ours(self) -> list[object]:
-        """The kit's modes that are on this thread's stack."""
+        """The kit's modes on this thread's stack."""
         if not hasattr(self._local, "ours"):
             self._local.ours = []
         ours: list[object] = self._local.ours
         return ours
 
     def hold(self, mode: object) -> None:
-        """Push a mode for good."""
+        """Push a mode and leave it on the stack."""
         self._push(mode)
         self.ours.append(mode)
 
     @contextmanager
     def within(self, mode: object) -> Iterator[None]:
-        """Push a mode, and take it away again, whatever was left on top of it.
+        """Push a mode for the duration of a ``with``; then pop it and all modes above it.
 
-        Raises `PermissionError` if it was taken away meanwhile.
+        Raises `PermissionError` if the mode was popped inside.
         """
         self.hold(mode)
         try:
@@ -100,18 +97,18 @@ class Stack:
         return any(self._at(place) is mode for place in range(self._size()))
 
     def pop(self, *key: object) -> Any:
-        """What torch's own does, for modes that student code pushed."""
-        if self._size() <= len(self.ours) and not _asked_by_torch():
+        """Replaces torch's function; pops only modes that student code or torch pushed."""
+        if self._size() <= len(self.ours) and not _called_by_torch():
             raise PermissionError(HELD)
         return self._pop(*key)
 
     def at(self, place: int) -> Any:
-        """The mode at a place; of ours, one that does nothing in its stead."""
+        """Replaces torch's function; returns an empty mode instead of a mode of the kit."""
         mode = self._at(place)
-        return TorchFunctionMode() if any(mode is one for one in self.ours) else mode
+        return TorchFunctionMode() if any(mode is ours for ours in self.ours) else mode
 
 
-def _asked_by_torch() -> bool:
+def _called_by_torch() -> bool:
     with interpreter.open_to_guest():
         frame: FrameType | None = sys._getframe(1)
     for _ in range(_STEPS):
@@ -124,7 +121,7 @@ def _asked_by_torch() -> bool:
 
 
 FUNCTIONS, OPERATIONS = Stack("function"), Stack("dispatch", None)
-# In place of torch's own, in jails: see `interpreter.strip`.
+# These replace torch's functions in jails: see `interpreter.strip`.
 REPLACED: Mapping[str, Callable[..., Any]] = {
     "_pop_torch_function_stack": FUNCTIONS.pop,
     "_pop_torch_dispatch_stack": OPERATIONS.pop,
@@ -134,9 +131,9 @@ REPLACED: Mapping[str, Callable[..., Any]] = {
 
 
 def print_tensors_in_short() -> None:
-    """Let a tensor that is printed while operations are counted show no more than its shape.
+    """Let tensors print only their shape and dtype while operations are counted.
 
-    Torch prints its numbers by operations, for which it would switch the count off.
+    To print the numbers, torch runs operations, and switches modes off for them.
     """
     in_full = torch._tensor_str._str
 
@@ -145,7 +142,7 @@ def print_tensors_in_short() -> None:
             return f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype})"
         return in_full(tensor, tensor_contents=tensor_contents)  # type: ignore[no-untyped-call]
 
-    # Among torch's names and not ours: student code reads what a function can see.
+    # With torch's globals, not those of this module: student code can read a function's globals.
     among = vars(torch._tensor_str)
     printed = FunctionType(in_short.__code__, among, "_str", None, in_short.__closure__)
     printed.__kwdefaults__ = in_short.__kwdefaults__
@@ -155,27 +152,28 @@ def print_tensors_in_short() -> None:
 # --- one call ------------------------------------------------------------------------------------
 
 
-# ``item``, ``float`` and iteration are operations of torch's, one for each number; this is not one.
+# Counted by hand: ``item``, ``float`` and iteration run an operation for each number, and
+# ``tolist`` runs none.
 LISTED = "tolist"
 
 
 @dataclass
 class Record:
-    """What one call did."""
+    """The functions and operations of a call."""
 
     watch: frozenset[str]  # names of torch functions to report with the line that calls them
     locate: Callable[[], Place | None]
     uses: list[Use]
-    gone: frozenset[str] = frozenset()  # what refuses by itself, and tells: no mode is needed
-    altered: frozenset[str] = frozenset()  # torch functions that give something else
-    failures: list[BaseException] = field(default_factory=list)  # what torch functions raised
+    gone: frozenset[str] = frozenset()  # removed functions: they report calls without a mode
+    altered: frozenset[str] = frozenset()  # torch functions with a distorted result
+    failures: list[BaseException] = field(default_factory=list)  # raised by torch functions
     names: set[str] = field(default_factory=set)
     count: int = 0
     largest: int = 0  # see `Operations` for this and the next three
     work: int = 0
     widest: int = 0
     compared: int = 0
-    exponential: bool = False  # whether one was taken yet
+    exponential: bool = False  # whether the call has computed an exponential
 
     @property
     def operations(self) -> Operations:
@@ -188,12 +186,12 @@ class Record:
             self.uses.append(Use(name, self.locate()))
 
     def leave(self, numbers: int) -> None:
-        """Count an operation for each number that becomes one of Python's."""
+        """Count an operation for each number that is converted to Python."""
         self.count += numbers
         self.work += numbers
 
     def add(self, name: str, operation: Cost) -> None:
-        """Count one operation more, of this plain name."""
+        """Count an operation with this plain name."""
         self.count += 1
         self.largest = max(self.largest, operation.stored)
         self.work += operation.work
@@ -206,20 +204,20 @@ class Record:
 _current: Record | None = None
 
 
-def _refused(name: str) -> None:
+def _note_refusal(name: str) -> None:
     if _current is not None:
         _current.note(name)
 
 
-Refusals.tell = staticmethod(_refused)
+Refusals.report = staticmethod(_note_refusal)
 
 
 class FunctionTrace(TorchFunctionMode):
-    """Notes the torch functions called, and those that are watched with the student's line."""
+    """Records the torch functions that are called; for watched ones also the student's line."""
 
     def __init__(self) -> None:
         super().__init__()
-        # Of this one mode, not of the class: student code finds and changes classes.
+        # On the instance: student code could find and change the class.
         self.__torch_function__ = MethodType(_note_function, self)  # type: ignore[method-assign]
 
 
@@ -238,11 +236,11 @@ def _note_function(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = 
     except Exception as error:
         record.failures.append(error)
         raise
-    return _other_than(result) if name in record.altered else result
+    return _distorted(result) if name in record.altered else result
 
 
-def _other_than(result: Any) -> Any:
-    """A tensor's numbers, each multiplied by another factor: in place, as some functions work."""
+def _distorted(result: Any) -> Any:
+    """Multiply a tensor's numbers by different factors: in place, since some functions work so."""
     if isinstance(result, torch.Tensor) and result.is_floating_point():
         factors = torch.arange(result.numel(), device=result.device) % 7 / 4 + 0.5
         result.detach().mul_(factors.view(result.shape))
@@ -250,7 +248,7 @@ def _other_than(result: Any) -> Any:
 
 
 class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts operations, and what they cost."""
+    """Counts operations and their costs."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -258,14 +256,14 @@ class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing is compiled in a jail: torch need not see to it at each operation."""
+        """Spare torch a check at each operation: jails compile no code."""
         return False
 
 
 def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """See torch.utils._python_dispatch.TorchDispatchMode."""
     if any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types):
-        # Its code would run below this mode, where nothing is counted.
+        # Its code would run below this mode, uncounted.
         raise PermissionError("a tensor with __torch_dispatch__ hides operations: do without")
     kwargs = kwargs or {}
     result = func(*args, **kwargs)
@@ -275,7 +273,7 @@ def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
 
 
 class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Refuses what a real device would refuse: the meta device takes some operands of the CPU's."""
+    """Refuses operands on different devices: the meta device accepts some tensors of the CPU."""
 
     MOVES = frozenset(
         {"_to_copy", "copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_",
@@ -295,12 +293,12 @@ class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[None]:
-    """Trace what happens inside, in this thread and in all that the student has started."""
+    """Trace a ``with`` block, in this thread and in all threads that the student has started."""
     global _current
     _current = record
     try:
         with ExitStack() as stack:
-            if AUTOGRAD in record.watch:  # forbidden: nothing is recorded
+            if AUTOGRAD in record.watch:  # forbidden: record no graph
                 stack.enter_context(torch.inference_mode())
             if record.watch - record.gone or observe or one_device:
                 stack.enter_context(FUNCTIONS.within(FunctionTrace()))
@@ -313,7 +311,7 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
         _current = None
 
 
-# What starts a thread, in Python's C module and as `threading` calls it; not every Python has all.
+# Functions that start a thread; no Python version has all of them.
 STARTERS = (
     (_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
     (threading, "_start_new_thread"), (threading, "_start_joinable_thread"),
@@ -321,9 +319,9 @@ STARTERS = (
 
 
 def follow_threads() -> None:
-    """Let every thread that is started from now on enter the modes, before any code of its own.
+    """Let every new thread enter both modes before it runs its own code.
 
-    A pool's thread outlives the call that started it, so it enters both, whatever this call asks.
+    Both, even if the current call needs only one: a pool's thread also serves later calls.
     """
     for module, name in STARTERS:
         if hasattr(module, name):
@@ -342,55 +340,58 @@ def _starting_traced(start: Callable[..., Any]) -> Callable[..., Any]:
     return start_traced
 
 
-def submission_line(prefix: str) -> tuple[str, int] | None:
+def submission_line() -> tuple[str, int] | None:
     """File and line of the innermost running frame that belongs to the submission."""
     with interpreter.open_to_guest():
         frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_filename.startswith(prefix):
+        if frame.f_code.co_filename.startswith(CODE_PREFIX):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
 
 
-# Not what a class of the student's calls so.
-traceback_of = vars(BaseException)["__traceback__"].__get__
+# A student's exception class cannot override this.
+_traceback_of = vars(BaseException)["__traceback__"].__get__
 
 
-def raised_at(error: BaseException, prefix: str) -> tuple[str, int] | None:
-    """File and line of the submission that an exception came through last."""
-    found = _innermost(error, prefix)
-    return (found[0].co_filename, found[1]) if found else None
-
-
-def names_at(error: BaseException, prefix: str) -> Sequence[str]:
-    """The parameters and local names of the function in which that line is."""
-    found = _innermost(error, prefix)
-    return found[0].co_varnames if found else ()
-
-
-def _innermost(error: BaseException, prefix: str) -> tuple[CodeType, int] | None:
-    found, step = None, traceback_of(error)
+def innermost(error: BaseException) -> TracebackType | None:
+    """The last entry of an exception's traceback that belongs to the submission."""
+    found, step = None, _traceback_of(error)
     while step is not None:
-        with interpreter.open_to_guest():
-            code = step.tb_frame.f_code
-        if code.co_filename.startswith(prefix):
-            found = code, step.tb_lineno
+        if _code_of(step).co_filename.startswith(CODE_PREFIX):
+            found = step
         step = step.tb_next
     return found
+
+
+def raised_at(error: BaseException) -> tuple[str, int] | None:
+    """File and line of the submission's innermost frame in an exception's traceback."""
+    step = innermost(error)
+    return (_code_of(step).co_filename, step.tb_lineno) if step else None
+
+
+def names_at(error: BaseException) -> Sequence[str]:
+    """The local names of the submission's innermost function in an exception's traceback."""
+    step = innermost(error)
+    return _code_of(step).co_varnames if step else ()
+
+
+def _code_of(step: TracebackType) -> CodeType:
+    with interpreter.open_to_guest():
+        return step.tb_frame.f_code
 
 
 RAISING = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
 
 
 def is_stated(error: BaseException) -> bool:
-    """Whether a ``raise`` or ``assert`` raised it: none of torch's, nor a function written in C."""
-    step = traceback_of(error)
+    """Whether a ``raise`` or ``assert`` in code outside torch raised an exception."""
+    step = _traceback_of(error)
     while step is not None and step.tb_next is not None:
         step = step.tb_next
     if step is None:
         return True
-    with interpreter.open_to_guest():
-        code = step.tb_frame.f_code
+    code = _code_of(step)
     torchs = code.co_filename.startswith(str(Path(torch.__file__).parent))
     return not torchs and code.co_code[step.tb_lasti] in RAISING

@@ -1,11 +1,13 @@
-"""The warm process: torch loaded once, no secret in memory, a fork for each submission.
+"""The warm process: loads torch once, holds no secret, and forks a jail for each submission.
 
-Started as ``python -I -m grader.guest.warm FD PARTS [LAYER…]`` (PARTS of torch: ``whole``, or
-``usual`` for what most answers need; layers to leave out), never forked from the grader, with none
-of its environment but what chooses torch's vector instructions. It parses no submission and holds
-none: it only forks. Its parent speaks to it over a SEQPACKET socket: ``fork`` (with the jail's end
-of a socket attached) is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells
-how it ended; ``split`` makes another warm process, so torch is loaded once for several parents.
+Started as ``python -I -m grader.guest.warm FD PARTS [LAYER…]``. PARTS of torch are ``whole``, or
+``usual`` for most answers; LAYER… are left out. It is not forked from the grader, and keeps only
+the environment variables that choose torch's vector instructions. It parses and holds no
+submission: it only forks.
+
+Its parent sends commands over a SEQPACKET socket. ``fork`` comes with the jail's end of a socket;
+the reply is a pid and a pidfd. ``reap`` waits for a dead child and reports how it ended. ``split``
+makes another warm process for another parent, without loading torch again.
 """
 
 from __future__ import annotations
@@ -34,34 +36,36 @@ def main() -> NoReturn:
     """Preload, report readiness, then fork on demand until the parent goes away."""
     control = socket.socket(fileno=int(sys.argv[1]))
     whole = sys.argv[2] == "whole"
-    gc.disable()  # nothing that is loaded here is garbage
+    gc.disable()  # loading makes little garbage
     load_torch(whole=whole)
     forget_projects()
     closed = _strip_torch()
     plan = lockdown.prepare(closed, whole=whole, without=sys.argv[3:])
     for name in {*os.environ} - {*PROCESSOR}:
         del os.environ[name]
-    # A look for garbage in a jail would touch what all share, and so copy it.
+    # Without this, a garbage collection in a jail would copy the pages that all forks share.
     gc.freeze()
     gc.enable()
-    _take_orders(control, rehearsed(plan))
+    _serve(control, rehearsed(plan))
 
 
-def _start_anew(control: socket.socket, plan: lockdown.Plan, before: socket.socket) -> NoReturn:
-    """Be another warm process. Never returns into the loop of the first."""
+def _continue_as_split(
+    control: socket.socket, plan: lockdown.Plan, parents: socket.socket
+) -> NoReturn:
+    """Serve as another warm process; never return into the loop of the first."""
     try:
-        before.close()
-        _take_orders(control, dataclasses.replace(plan, warm_pid=os.getpid()))
+        parents.close()
+        _serve(control, dataclasses.replace(plan, warm_pid=os.getpid()))
     finally:
         os._exit(0)
 
 
-def _take_orders(control: socket.socket, plan: lockdown.Plan) -> NoReturn:
-    """Say what jails will be like, then fork on demand until the parent goes away."""
+def _serve(control: socket.socket, plan: lockdown.Plan) -> NoReturn:
+    """Report readiness and the missing layers, then fork on demand until the parent goes away."""
     ready = Ready(plan.missing, list(plan.readable), fingerprint())
     control.send(msgspec.msgpack.encode(ready))
     commands = msgspec.msgpack.Decoder(Command)
-    others: list[int] = []  # warm processes that were split from this one
+    splits: list[int] = []  # pids of warm processes that were split from this process
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, MAX_COMMAND, 1)
         if not message:
@@ -85,15 +89,15 @@ def _take_orders(control: socket.socket, plan: lockdown.Plan) -> NoReturn:
                 _, status = os.waitpid(pid, 0)
                 control.send(msgspec.msgpack.encode(-os.waitstatus_to_exitcode(status)))
             case Split():
+                # If the fork fails, the other parent sees its socket closed.
                 with socket.socket(fileno=descriptors[0]) as another, suppress(OSError):
-                    # Where it cannot be forked, whoever waits at the other end sees it closed.
                     if (pid := os.fork()) == 0:
-                        _start_anew(another, plan, control)
-                    others = [one for one in (*others, pid) if not os.waitpid(one, os.WNOHANG)[0]]
+                        _continue_as_split(another, plan, control)
+                    splits = [p for p in (*splits, pid) if not os.waitpid(p, os.WNOHANG)[0]]
 
 
 def _strip_torch() -> str:
-    """Take out of torch what no answer needs; returns its folder."""
+    """Remove parts of torch that no answer needs; returns torch's folder."""
     import torch
 
     from grader.guest.trace import REPLACED, print_tensors_in_short
@@ -104,15 +108,15 @@ def _strip_torch() -> str:
 
 
 def rehearsed(plan: lockdown.Plan) -> lockdown.Plan:
-    """The plan with what turned out to be missing when a child went through it."""
-    # Others may kill a child: the system itself, where memory runs out.
+    """The plan, completed with the layers that failed when a child went through it."""
+    # A child may be killed from outside: by the system, when memory runs out.
     reports = (report for _ in range(REHEARSALS) if (report := _report(plan)) is not None)
     missing = next(reports, {"process": "it was killed in each rehearsal"})
     return dataclasses.replace(plan, missing=missing)
 
 
 def _report(plan: lockdown.Plan) -> dict[str, str] | None:
-    """What was missing when a child went through a plan; None of one that was killed."""
+    """The layers that failed when a child went through a plan; None if the child was killed."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -129,7 +133,7 @@ def _report(plan: lockdown.Plan) -> dict[str, str] | None:
 
 
 def _locked(plan: lockdown.Plan, limits: Fork, keep: int) -> dict[str, str]:
-    """Layers that could not be put on; the first is the process itself."""
+    """Lock this process down; returns the missing layers, ``process`` if it fails altogether."""
     try:
         return lockdown.lock(
             plan, cpu_seconds=limits.cpu_seconds, memory_mb=limits.memory_mb, keep=keep
@@ -139,17 +143,17 @@ def _locked(plan: lockdown.Plan, limits: Fork, keep: int) -> dict[str, str]:
 
 
 def _child(jail: socket.socket, plan: lockdown.Plan, limits: Fork) -> NoReturn:
-    """Lock down, say so, then serve. Never returns into the warm process's loop."""
+    """Lock down, report it, then serve; never return into the warm process's loop."""
     try:
         missing = _locked(plan, limits, jail.fileno())
         lost = {layer: why for layer, why in missing.items() if layer not in plan.missing}
-        # Before any code of a student's: what is said here can be believed.
+        # No student code has run yet: the trusted side can rely on this report.
         send(jail, msgspec.msgpack.encode(lost))
         if not lost:
             from grader.guest.server import serve
 
             interpreter.hide()
-            # It only receives: descriptors that someone sends are dropped.
+            # A file object drops descriptors that come with the data.
             requests = jail.makefile("rb")
             serve(lambda: frames.read(requests, sys.maxsize), lambda data: send(jail, data))
     finally:

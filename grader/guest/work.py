@@ -1,7 +1,7 @@
-"""The worker process: torch loaded once, one submission after another.
+"""The worker process: loads torch once, and serves one submission after another.
 
-Started as ``python -I -m grader.guest.work`` with two pipes for standard input and output. Nothing
-is isolated here: it serves a student's own checks where there is no fork, and answers on a GPU.
+Started as ``python -I -m grader.guest.work`` with two pipes for standard input and output. It
+isolates no submission: it serves a student's checks on their own computer, and answers on a GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from grader.guest.cleanup import Untouched
 
 MAX_REQUEST = 2**30
-TICK = 0.05  # seconds between looks at the time that a request has taken
+TICK = 0.05  # seconds between checks of the CPU time
 
 
 class RequestLine:
@@ -36,7 +36,7 @@ class RequestLine:
         self._requests, self._replies = _take_pipes()
         self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._process = os.getpid()
-        # A thread of its own: whatever student code is at, it ends when the other side has.
+        # The thread ends this process when the other side closes, even while student code runs.
         threading.Thread(target=self._listen, daemon=True).start()
 
     def receive(self) -> bytes:
@@ -46,7 +46,7 @@ class RequestLine:
     def send(self, data: bytes) -> None:
         """Send a frame."""
         if os.getpid() != self._process:
-            os._exit(0)  # a fork that student code made: it has no answer to give
+            os._exit(0)  # student code forked: the child must not reply
         frames.write(self._replies, data)
 
     def _listen(self) -> None:
@@ -58,7 +58,7 @@ class RequestLine:
 
 
 class Clock:
-    """Ends this process when one request takes more CPU time than it may."""
+    """Ends this process when a request exceeds its CPU time."""
 
     def __init__(self) -> None:
         self._running = threading.Event()
@@ -66,12 +66,12 @@ class Clock:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def start(self, seconds: float) -> None:
-        """Count from now on."""
+        """Start the limit for a request."""
         self._until = process_time() + seconds
         self._running.set()
 
     def stop(self) -> None:
-        """Count no more."""
+        """End the limit."""
         self._running.clear()
         self._until = inf
 
@@ -83,7 +83,7 @@ class Clock:
 
 
 def main() -> NoReturn:
-    """Load torch, say so, then serve until the other side goes away."""
+    """Load torch, report it, then serve until the other side goes away."""
     line, clock = RequestLine(), Clock()
     version = fingerprint()
     try:
@@ -108,7 +108,7 @@ def main() -> NoReturn:
 
 
 def _serve(line: RequestLine, clock: Clock, begin: Begin) -> None:
-    """Answer the requests of one submission, each within its CPU time."""
+    """Answer the requests of a submission, each within its CPU time."""
     from grader.guest.server import serve
 
     def receive() -> bytes | None:
@@ -121,13 +121,13 @@ def _serve(line: RequestLine, clock: Clock, begin: Begin) -> None:
         line.send(data)
 
     with warnings.catch_warnings():
-        # What is taken out of torch would be gone for the next submission too; a trace tells of it,
-        # and that is enough where nothing is graded.
+        # Removing operations from torch would affect the next submission too. A trace that reports
+        # forbidden operations is enough here: no grade depends on it.
         serve(receive, send, begin.device, take_away=False)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Keep the pipes, and leave to student code descriptors that lead nowhere."""
+    """Duplicate the pipes, and point the standard descriptors to the null device."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -142,9 +142,9 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _preload() -> Untouched:
-    """Load torch, and remember how that leaves the process."""
+    """Load torch, and record the state of the process afterwards."""
     load_torch(whole=True)
-    # It needs torch, and what goes wrong with that is told.
+    # Imported late: it needs torch, and `main` reports a failure to import torch.
     from grader.guest.cleanup import Untouched
 
     forget_projects()
@@ -152,7 +152,7 @@ def _preload() -> Untouched:
 
 
 def limit_memory(megabytes: int) -> None:
-    """Let what a submission allocates beyond this raise an error, where the kernel counts it."""
+    """Limit the memory that a submission can allocate, if the kernel supports it."""
     try:
         import resource
 

@@ -1,8 +1,8 @@
-"""A student's code at work, to look at: shapes along the way, a debugger, `explain`.
+"""Views of a student's code while it runs: shapes line by line, a debugger, `explain`.
 
-It runs tests as a grading does, in this process or in a jail, and never gives a point.
+This room runs tests as a grading does, in this process or in a jail, and never gives a point.
 
-`cases` runs the tests of an exercise and describes what happened in each case; `tracing` follows
-the student's lines meanwhile, `debugger` stops in one, `explanation` runs one test of a grading
-again in a jail, and `screen` prints what they found.
+`cases` runs the tests of an exercise and describes each case. `tracing` follows the student's
+lines, `debugger` stops at one of them, `explanation` runs one graded test again in a jail, and
+`screen` prints the results.
 """

@@ -1,6 +1,6 @@
-"""The tests of one exercise, run case by case on one submission, and what happened in each as data.
+"""Runs the tests of an exercise on a submission, and describes each case as data.
 
-Nothing that came back from student code is believed: it is decoded and described, never called.
+Values that come from student code are not trusted: they are decoded and described, never called.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from grader.course.course import Course
 from grader.grading.desk import Desk, Seat
 from grader.grading.ladder import Climb
 from grader.grading.order import Order
-from grader.grading.transcripts import Transcript
+from grader.grading.play import Transcript
 from grader.intake import Submission
 from grader.intake.own import read_answers
 from grader.records.grade import Picture, TestResult, TestStatus
@@ -30,21 +30,21 @@ from grader.wire import payload
 
 UNLIMITED = Limits(math.inf, math.inf)
 NO_ANSWER = "no answer came"
-MAX_CALLS = 8  # of one case
-MAX_PARAMETERS = 20  # of a module that are listed
-MAX_NUMBERS = 36  # of a tensor that is shown with its values
-FIRST = 4  # of the values of a larger one
-WIDTH = 72  # columns that values are wrapped to
-MAX_TEXT = 60  # characters of a value
-FEW = 4  # items of a list, or tensors of a module, that are shown
-DEEP = 2  # an output and, beside it, a cache of two tensors
+MAX_CALLS = 8  # shown per case
+MAX_PARAMETERS = 20  # listed per module
+MAX_NUMBERS = 36  # the largest tensor that is printed whole
+FIRST = 4  # values shown of a larger tensor
+WIDTH = 72  # columns for a printed tensor
+MAX_TEXT = 60  # characters of a string or a type's name
+FEW = 4  # items of a list, or tensors of a module
+DEEP = 2  # levels of nesting: enough for an output with a cache of two tensors
 HUGE = 10**18
 UNREADABLE = (wire.WireError, RuntimeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True)
 class NamedValue:
-    """A value under its name: shape and dtype, or what else describes it; numbers if few."""
+    """A value under a name, described by shape and dtype or otherwise; its numbers if few."""
 
     name: str
     what: str
@@ -53,70 +53,69 @@ class NamedValue:
 
 @dataclass(frozen=True)
 class Step:
-    """A statement that ran, and what it bound when it first did."""
+    """A statement that ran, and the values that it bound the first time."""
 
     file: str
     line: int
     text: str
-    depth: int  # 0 in what the test called, 1 in a function that this calls, …
+    depth: int  # of calls: 0 in the function that the test called
     bound: Sequence[NamedValue]
     times: int
 
 
 @dataclass(frozen=True)
 class CallTrace:
-    """One call of the student's function or module."""
+    """One call to the student's function or module."""
 
     name: str
     inputs: Sequence[NamedValue]
     steps: Sequence[Step] = ()
     steps_left_out: int = 0
-    result: Sequence[NamedValue] = ()  # several, of a new module or of a backward pass
+    result: Sequence[NamedValue] = ()  # several for a new module or a backward pass
     raised: str = ""
     prints: str = ""
 
 
 @dataclass(frozen=True)
 class CaseTrace:
-    """One case of a test: its calls, and how it ended."""
+    """One case of a test: its calls and its status."""
 
     title: str
     rung: str
     case: str  # "" for a test with one case
     calls: Sequence[CallTrace]
-    calls_left_out: int  # between the first and the last ones
+    calls_left_out: int  # from the middle of `calls`
     status: TestStatus
     message: str
     picture: Picture | None = None
 
 
-# --- running tests, along the ladder, as grading goes --------------------------------------------
+# --- running tests along the ladder, as a grading does -------------------------------------------
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The tests of one exercise, and a submission."""
+    """The tests of an exercise, and a submission."""
 
     desk: Desk
     name: str
     submission: Submission
 
     @contextmanager
-    def seat(self, channel: Channel, limits: Limits = UNLIMITED) -> Iterator[Seat]:
-        """Load the student's text behind this channel; each test keeps the calls that it makes."""
+    def seat(self, channel: Channel) -> Iterator[Seat]:
+        """Load the student's text through `channel`, and keep the calls of each case."""
         opening = wire.Open(self.submission.sources, tuple(self.desk.wanted))
-        with closing(Session(lambda _: channel, opening, limits)) as session:
+        with closing(Session(lambda _: channel, opening, UNLIMITED)) as session:
             session.listens = True
             yield Seat(self.desk, session)
 
 
 @contextmanager
 def open_bench(course: Course, name: str, folder: Path | None = None) -> Iterator[Bench]:
-    """Load the public checks of one exercise, and the answers in `folder` or in the course's.
+    """Load an exercise's public checks, and the answers in `folder` or in the course folder.
 
-    They are to run in this process, on the student's own computer: nothing is isolated or
-    forbidden, and nothing ends what does not end by itself. Raises `CallError` for a name or a
-    folder that is not right.
+    They run in this process, on the student's own computer, without isolation, forbidden
+    operations or time limits. Raises `CallError` for a wrong name or folder.
     """
     course.one(name, "name one exercise of it")
     answers = folder or course.folder
@@ -135,7 +134,7 @@ def open_bench(course: Course, name: str, folder: Path | None = None) -> Iterato
 
 
 def run_cases(bench: Bench, climb: Climb) -> Iterator[tuple[Test, Case, Transcript]]:
-    """Play the exercise's tests as a grading does, and say what each case comes to."""
+    """Play the exercise's tests as a grading does; yield each case with its counted transcript."""
     for test, case, played in climb.cases(bench.desk.tests[bench.name]):
         yield test, case, climb.counted(test, played)
 
@@ -144,19 +143,19 @@ def run_cases(bench: Bench, climb: Climb) -> Iterator[tuple[Test, Case, Transcri
 
 
 def without_calls(title: str, status: TestStatus, message: str) -> CaseTrace:
-    """What no case of a test shows: why there is nothing to run, or a forbidden operation."""
+    """A trace of something outside any case: a missing answer, or a forbidden operation."""
     return CaseTrace(title, "", "", (), 0, status, message)
 
 
 def check_trace(check: TestResult | None) -> CaseTrace | None:
-    """What a check of the engine's own shows, where it did not pass."""
+    """A failed check of the engine's own, as a trace; None if it passed."""
     if check is None or check.status == "passed":
         return None
     return without_calls(check.title, check.status, check.message or "")
 
 
 def case_trace(test: Test, case: Case, played: Transcript, calls: Sequence[CallTrace]) -> CaseTrace:
-    """One case of a test, with its first and its last calls."""
+    """The trace of a case, with its first and its last calls."""
     half = MAX_CALLS // 2
     some = calls if len(calls) <= MAX_CALLS else [*calls[:half], *calls[-half:]]
     return CaseTrace(
@@ -172,38 +171,40 @@ def case_trace(test: Test, case: Case, played: Transcript, calls: Sequence[CallT
 
 
 def runs_answer(call: wire.Call) -> bool:
-    """Whether a call runs student code on a test's behalf; adoption only tries weights."""
+    """Whether a test made this call to run student code; `adopt` makes trial calls of its own."""
     return isinstance(call, wire.Backward) or (
         isinstance(call, wire.Invoke) and call.result != wire.TRIAL
     )
 
 
 def calls_of(played: Transcript) -> list[Asked]:
-    """The calls of the answer in a case, in the order in which they were made."""
+    """The calls to the answer in a case, in order."""
     return [one for one in played.said if isinstance(one, Asked) and runs_answer(one.call)]
 
 
 class CallReader:
-    """Describes the calls of one submission, which come in the order in which they were made."""
+    """Describes the calls to a submission, which must come in the order in which they were made."""
 
     def __init__(self, listing: wire.Listing) -> None:
-        """`listing` knows the student's names of arguments."""
+        """`listing` holds the student's names of arguments."""
         self._found = {found.name: found for found in listing.found}
         self._classes: dict[int, str] = {}  # names by handle
         self._sent: dict[int, list[str]] = {}  # names of the tensors passed, by handle of a result
 
     def trace(self, asked: Asked) -> CallTrace:
-        """What is called, with what, and what came back; the call is one that `runs_answer`."""
-        name, inputs = self._called(asked.call)
+        """The name, inputs and result of a call for which `runs_answer` is true."""
+        name, inputs = self._describe_call(asked.call)
         match asked.outcome:
             case None:
                 return CallTrace(name, inputs, raised=NO_ANSWER)
             case wire.Raised(kind, text):
                 return CallTrace(name, inputs, raised=f"{kind}: {text}".removesuffix(": "))
             case outcome:
-                return CallTrace(name, inputs, result=(*self._came_back(asked.call, outcome),))
+                return CallTrace(
+                    name, inputs, result=(*self._describe_outcome(asked.call, outcome),)
+                )
 
-    def _called(self, call: wire.Call) -> tuple[str, Sequence[NamedValue]]:
+    def _describe_call(self, call: wire.Call) -> tuple[str, Sequence[NamedValue]]:
         if isinstance(call, wire.Backward):
             given = [gradient for gradient in call.gradients if gradient is not None]
             return "backward", tuple(named("gradient of the result", one) for one in given)
@@ -220,13 +221,13 @@ class CallReader:
         return name, tuple(named(argument, value) for argument, value in pairs)
 
     def _names(self, name: str, forward: bool) -> list[str]:
-        """The student's names of arguments that are passed by position."""
+        """The student's names of positional arguments."""
         found = self._found.get(name)
         listed = (found.forward if forward else found.arguments) if found else None
         return [argument.name for argument in listed or () if argument.kind == "positional"]
 
-    def _came_back(self, call: wire.Call, outcome: wire.Outcome) -> Iterator[NamedValue]:
-        """What a call gave, which did not raise: a result, the parts of a module, gradients."""
+    def _describe_outcome(self, call: wire.Call, outcome: wire.Outcome) -> Iterator[NamedValue]:
+        """A returned value, the parameters of a new module, or gradients."""
         match outcome:
             case wire.Returned(value):
                 yield named("result", value)
@@ -242,26 +243,26 @@ class CallReader:
                 for name, gradient in zip(names, (*inputs, *parameters.values()), strict=False):
                     if gradient is not None:
                         yield named(f"gradient of {name}", gradient)
-            case _:  # forged: the test ended with it, too
+            case _:  # a forged reply, which also ended the test
                 yield NamedValue("result", "an answer of the wrong type")
 
 
-# --- what can be said of a value -----------------------------------------------------------------
+# --- describing values ---------------------------------------------------------------------------
 
 
 def named(name: str, value: wire.Input) -> NamedValue:
-    """A value that went over the wire, under a name."""
+    """A value that crossed the wire, under a name."""
     if isinstance(value, wire.Odd):
         return NamedValue(name, value.what)
     try:
         here = payload.unpack(value)
     except UNREADABLE as error:
-        return NamedValue(name, f"nothing that can be read ({error})")
+        return NamedValue(name, f"cannot be read ({error})")
     return NamedValue(name, described(here), _values(here))
 
 
 def _values(value: Any) -> str:
-    """A small tensor as torch prints it; of a larger one where it begins, and its range."""
+    """A small tensor as torch prints it; the first values and the range of a larger tensor."""
     if not isinstance(value, Tensor) or value.device.type == "meta":
         return ""
     with torch._tensor_str.printoptions(profile="default", linewidth=WIDTH):
@@ -272,11 +273,11 @@ def _values(value: Any) -> str:
 
 
 def described(value: Any) -> str:
-    """A tensor's shape and dtype; a small number or tuple itself; of all else, the type's name."""
-    with torch._C.DisableTorchFunction():  # no trace and no subclass hears of this
+    """A tensor's shape and dtype, a small number or tuple itself, or the name of the type."""
+    with torch._C.DisableTorchFunction():  # no trace or subclass sees this
         try:
             return _described(value)
-        except Exception:  # an odd tensor that has no shape
+        except Exception:  # an odd tensor without a shape
             return _type_name(value)
 
 
@@ -307,5 +308,5 @@ def _described(value: Any, depth: int = 0) -> str:
 
 
 def _type_name(value: Any) -> str:
-    # Past a metaclass, which may answer with code of its own.
+    # Bypass a metaclass, whose own `__name__` could run student code.
     return str(type.__dict__["__name__"].__get__(type(value)))[:MAX_TEXT]

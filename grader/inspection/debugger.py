@@ -1,9 +1,8 @@
-"""Python's debugger in a student's code, at the public input with which it goes wrong."""
+"""Python's debugger in a student's code, at the first public input that it gets wrong."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +11,10 @@ from types import FrameType, TracebackType
 from typing import IO
 
 from grader import wire
-from grader.course.collection import Case, Test
 from grader.course.course import Course
 from grader.feedback.terminal import safe
-from grader.grading.desk import play_case
 from grader.grading.ladder import Climb
-from grader.grading.transcripts import Transcript
+from grader.grading.play import Transcript, play
 from grader.inspection.cases import (
     calls_of,
     check_trace,
@@ -29,15 +26,15 @@ from grader.inspection.tracing import is_function
 from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 from grader.wire.source import CODE_PREFIX
 
-NOTHING = "nothing to stop at: all public checks of {} pass"
+ALL_PASS = "nothing to stop at: all public checks of {} pass"
 NO_LINE = "none of your lines was running when it failed: there is nothing to stop at"
 STEPPING = (
     "n runs a line, s steps into a function of yours, a shows the inputs, p x.shape prints a "
     "value,\nl shows the lines around, c runs on to the end, q quits"
 )
 AFTERWARDS = (
-    "p x.shape prints a value, a shows the inputs, l shows the lines around, u and d go to who "
-    "called\nand back, q quits"
+    "p x.shape prints a value, a shows the inputs, l shows the lines around, u goes to the caller "
+    "and d\nback, q quits"
 )
 
 
@@ -49,24 +46,25 @@ def debug(
     stdin: IO[str] | None = None,
     stdout: IO[str] | None = None,
 ) -> bool:
-    """Stop at the first public case of an exercise that does not pass; False if all do.
+    """Stop in the first public case of an exercise that does not pass; return False if all pass.
 
-    Where student code raised, at the line that did; after a wrong result, at the first line of the
-    call that gave it. Student code runs in this process: on their own computer only. Raises
-    `CallError` for a name or a folder that is not right.
+    It stops at the line that raised, or, after a wrong result, at the first line of the call that
+    returned it. Student code runs in this process, so use this on their own computer only. Raises
+    `CallError` for a wrong name or folder.
     """
     out = stdout or sys.stdout
     with open_bench(course, name, folder) as bench:
         with bench.seat(InProcess(Loaded(), around=_unseen)) as seat:
             climb = Climb(bench.desk, seat, bench.name)
             hindrance = check_trace(climb.hindrance)
-            found = None if hindrance else _first(run_cases(bench, climb))
+            cases = () if hindrance else run_cases(bench, climb)
+            failed = next((one for one in cases if one[-1].status != "passed"), None)
             hindrance = hindrance or check_trace(climb.forbidden())
-        if found is None:
-            why = f"{hindrance.title}: {hindrance.message}" if hindrance else NOTHING.format(name)
+        if failed is None:
+            why = f"{hindrance.title}: {hindrance.message}" if hindrance else ALL_PASS.format(name)
             print(safe(why), file=out)
             return hindrance is not None
-        test, case, played = found
+        test, case, played = failed
         label = f" [{case.label}]" if case.label else ""
         message = played.message or played.status
         print(safe(f"{test.title}{label}\n{message}\n".expandtabs()), file=out)
@@ -79,27 +77,22 @@ def debug(
         stop = _Stop(answers, number, raised, _Debugger(stdin, stdout))
         channel = InProcess(answers, around=stop.do)
         with bench.seat(channel) as seat, redirect_stdout(out):
-            play_case(bench.desk, seat, test, case)
+            play(bench.desk, seat, test, case)
     return True
 
 
-def _first(cases: Iterable[tuple[Test, Case, Transcript]]) -> tuple[Test, Case, Transcript] | None:
-    """The first case that does not pass."""
-    return next((one for one in cases if one[-1].status != "passed"), None)
-
-
 def _unseen(_: wire.Call, do: Do) -> wire.Outcome:
-    """One call, of which no print is seen."""
+    """Make a call, and discard its prints."""
     with unseen_prints():
         return do()
 
 
 def _place(played: Transcript) -> tuple[int | None, bool]:
-    """Which call of a case to stop at, and whether that is where it raises."""
+    """The number of the call to stop in, and whether to stop at the line that raised."""
     calls = calls_of(played)
     last = calls[-1].outcome if calls else None
     if played.status == "error" and isinstance(last, wire.Raised):
-        # What was stopped by Ctrl-C would not end this time either.
+        # A call that was stopped by Ctrl-C would not end this time either.
         return len(calls) - 1, last.kind != "KeyboardInterrupt"
     invoked = [n for n, one in enumerate(calls) if isinstance(one.call, wire.Invoke)]
     return (invoked[-1] if invoked else None), False
@@ -107,15 +100,14 @@ def _place(played: Transcript) -> tuple[int | None, bool]:
 
 @dataclass
 class _Stop:
-    """Stops at one of a case's calls."""
+    """Stops in one call of a case."""
 
     answers: Loaded
-    left: int  # calls before that one
-    raised: bool  # whether to stop where it raises, or else at its first line
+    left: int  # calls still to make before it
+    raised: bool  # stop at the line that raised, not at the first line
     debugger: _Debugger
 
     def do(self, call: wire.Call, do: Do) -> wire.Outcome:
-        """One call."""
         if not runs_answer(call):
             return do()
         self.left -= 1
@@ -132,13 +124,13 @@ class _Stop:
 
 
 class _Debugger(Pdb):
-    """Pdb that stops in a student's own functions, and shows no others."""
+    """Pdb that stops only in a student's own functions, and shows only those."""
 
     def __init__(self, stdin: IO[str] | None, stdout: IO[str] | None) -> None:
         super().__init__(stdin=stdin, stdout=stdout, nosigint=True, readrc=stdin is None)
 
     def look_back(self, error: BaseException) -> None:
-        """Stop where an exception was raised, or passed on to what is not the student's."""
+        """Stop at the student's line that raised, or that called the code that raised."""
         self.reset()
         trace = error.__traceback__
         while trace is not None and not _is_students(trace.tb_frame):
@@ -149,7 +141,7 @@ class _Debugger(Pdb):
             self.interaction(None, trace)
 
     def canonic(self, filename: str) -> str:
-        """See bdb.Bdb: the name under which a text is known, which is no path."""
+        """See bdb.Bdb: keep the name of a student's text, which is not a path."""
         return filename if filename.startswith(CODE_PREFIX) else super().canonic(filename)
 
     def stop_here(self, frame: FrameType) -> bool:
@@ -158,12 +150,12 @@ class _Debugger(Pdb):
         return own and super().stop_here(frame)
 
     def user_call(self, frame: FrameType, argument_list: None) -> None:
-        """See bdb.Bdb: the first line comes next, and is the place to stop."""
+        """See bdb.Bdb: do not stop here, but at the first line, which comes next."""
 
     def get_stack(
         self, f: FrameType | None, t: TracebackType | None
     ) -> tuple[list[tuple[FrameType, int]], int]:
-        """See bdb.Bdb: without the frames of torch and of the kit."""
+        """See bdb.Bdb: leave out the frames of torch and of the kit."""
         stack, place = super().get_stack(f, t)
         own = [entry for entry in stack[: place + 1] if _is_students(entry[0])]
         return (own, len(own) - 1) if own else (stack, place)

@@ -1,6 +1,6 @@
-"""One test of a grading, run again on the text that was graded, with somebody listening.
+"""Runs one graded test again on the graded text, and records every call.
 
-For the instructor, who defends a point with it: nothing of a hidden test is held back.
+It is for instructors who explain a lost point, so it shows everything about a hidden test.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from grader.grades.corrections import at_stake, command
 from grader.grades.lookup import Graded
 from grader.grading.desk import Desk, Seat
 from grader.grading.ladder import Climb
-from grader.grading.transcripts import Said
+from grader.grading.play import Said
 from grader.inspection.cases import (
     Bench,
     CallReader,
@@ -46,53 +46,57 @@ from grader.records.rows import Adjustment, counted, number
 from grader.sandbox.session import Asked, StudentLost
 from grader.wire import Place, SourceText, payload
 
-OTHER_TESTS = "graded with other tests or references: this shows what happens today"
-OTHER_TORCH = "graded with torch {}, and this is {}"
-OTHER_PROCESSOR = "graded with the vector instructions {}, and this processor has {}"
-OTHER_DEVICE = "graded on {}, and this ran on {}"
-SKIPPED = "skipped in the grading, since a test before it had failed"
-OTHERWISE = "it ended otherwise in the grading ({}): what ran before it, or the machine, may matter"
+OTHER_TESTS = "graded with other tests or references: this shows today's result"
+OTHER_TORCH = "graded with torch {}, but this is {}"
+OTHER_PROCESSOR = "graded with the vector instructions {}, but this processor has {}"
+OTHER_DEVICE = "graded on {}, but this ran on {}"
+SKIPPED = "skipped in the grading, because an earlier test had failed"
+OTHERWISE = (
+    "the grading got another result ({}): earlier tests in the same process, or the machine, "
+    "may be the reason"
+)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a test ended as it did."""
+    """The reason for a test's result."""
 
     student: str
     exercise: str
-    graded: TestResult  # as it stands in the gradebook
+    graded: TestResult  # from the gradebook
     also: tuple[str, ...]  # other tests of the exercise that did not pass
-    notes: tuple[str, ...]  # what to mend before, and in what this run differs from the grading
-    statement: Excerpt | None  # the test; None where the grader itself found the fault
+    notes: tuple[str, ...]  # wrong bases, and differences between this run and the grading
+    statement: Excerpt | None  # the test; None if the grader itself found the fault
     answer: tuple[Excerpt, ...]
-    shown: CaseTrace  # the case that does not pass, or the last one
-    cases_passed: int  # before it
-    at_stake: Adjustment | None = None  # what would give back that an earlier mistake cost
+    shown: CaseTrace  # the first case that does not pass, or the last case
+    cases_passed: int  # before the case that is shown
+    at_stake: Adjustment | None = None  # gives back the points lost through an earlier mistake
 
 
 def explain_test(desk: Desk, graded: Graded) -> Explanation:
     """Run a test again in a jail, up to the first case that does not pass.
 
-    Where the grader itself found the fault (nothing there, a forbidden operation), the tests of the
-    exercise are run up to where that shows. Raises `CallError` for a test that there is no more.
+    If the grader itself found the fault (a missing answer, a forbidden operation), run the tests of
+    the exercise until the fault shows. Raises `CallError` if the test does not exist any more.
     """
-    name, asked = graded.exercise.name, graded.test
+    name, result = graded.exercise.name, graded.test
     alone = replace(desk, tests={name: _tests(desk, graded)}, in_full=True)
     try:
         with (
             alone.listening(lambda _, seat: _Listener(seat)),
             alone.seat(graded.submission) as seat,
         ):
-            ran = _run(Bench(alone, name, graded.submission), seat, asked)
+            ran = _run(Bench(alone, name, graded.submission), seat, result)
             definition = seat.calls.found[name].place
-    except StudentLost as lost:  # its text alone brought the listing down
-        ran = _Ran(without_calls(asked.title, lost.status, lost.text))
+    except StudentLost as lost:  # loading the text ended the process
+        ran = _Ran(without_calls(result.title, lost.status, lost.text))
         definition = None
-    others = [test for test in graded.exercise.tests if test is not asked]
+    others = [test for test in graded.exercise.tests if test is not result]
+    lost_through_another = result.follows or result.status == "skipped"
     return Explanation(
         graded.grade.student,
         name,
-        asked,
+        result,
         tuple(
             f"{test.name} ({'hidden' if test.hidden else 'public'})"
             for test in others
@@ -101,39 +105,33 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
         (
             *(test.message or "" for test in graded.exercise.tests if test.name == BASES),
             *_notes(desk, graded.grade),
-            *_ended_otherwise(asked, ran.shown),
+            *_other_status(result, ran.shown),
         ),
         excerpt_of_test(ran.test.function, desk.course.folder.parent) if ran.test else None,
         excerpts_of_answer(graded.submission.sources, definition, ran.place),
         ran.shown,
         ran.cases_passed,
-        _at_stake(graded),
+        at_stake(graded.exercise) if lost_through_another else None,
     )
 
 
-def _at_stake(graded: Graded) -> Adjustment | None:
-    """Of a test that an earlier mistake cost."""
-    lost = graded.test.follows or graded.test.status == "skipped"
-    return at_stake(graded.exercise) if lost else None
-
-
 def _tests(desk: Desk, graded: Graded) -> list[Test]:
-    """What to run."""
-    name, asked = graded.exercise.name, graded.test
+    """The graded test, or all tests of the exercise if the grader itself found the fault."""
+    name, result = graded.exercise.name, graded.test
     tests = desk.tests[name]
-    own = [test for test in tests if (test.name, test.hidden) == (asked.name, asked.hidden)]
-    if not own and asked.name not in FIRSTS:
+    own = [test for test in tests if (test.name, test.hidden) == (result.name, result.hidden)]
+    if not own and result.name not in FIRSTS:
         raise CallError(
-            f"this course has no test {name}/{asked.name}: was it graded with another --course?"
+            f"this course has no test {name}/{result.name}: was it graded with another --course?"
         )
-    if not own and asked.status == "passed":
-        raise CallError(f"{name}/{asked.name} passed, and runs nothing: name a test")
+    if not own and result.status == "passed":
+        raise CallError(f"{name}/{result.name} passed, and it runs no test: name a test")
     return list(own or tests)
 
 
 def _notes(desk: Desk, grade: Grade) -> list[str]:
     here = torch.__version__.partition("+")[0]
-    # Grades of before do not say.
+    # Older grades do not name the processor.
     processor = torch.backends.cpu.get_cpu_capability() if grade.processor else ""
     return [
         note
@@ -147,7 +145,7 @@ def _notes(desk: Desk, grade: Grade) -> list[str]:
     ]
 
 
-def _ended_otherwise(graded: TestResult, shown: CaseTrace) -> list[str]:
+def _other_status(graded: TestResult, shown: CaseTrace) -> list[str]:
     if graded.status == "skipped":
         return [SKIPPED]
     return [] if graded.status == shown.status else [OTHERWISE.format(graded.status)]
@@ -158,7 +156,7 @@ def _ended_otherwise(graded: TestResult, shown: CaseTrace) -> list[str]:
 
 @dataclass(frozen=True)
 class _Ran:
-    """What was found, and where in the submission."""
+    """The case to show, and its place in the submission."""
 
     shown: CaseTrace
     place: wire.Place | None = None
@@ -166,8 +164,8 @@ class _Ran:
     cases_passed: int = 0
 
 
-def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
-    """Run cases up to the first that does not pass, or that uses what is forbidden."""
+def _run(bench: Bench, seat: Seat, result: TestResult) -> _Ran:
+    """Run cases up to the first that does not pass or that uses a forbidden operation."""
     climb = Climb(bench.desk, seat, bench.name)
     if (hindrance := check_trace(climb.hindrance)) is not None:
         return _Ran(hindrance)
@@ -178,18 +176,18 @@ def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
             break
     test, case, ran = ended
     calls = _calls(said, reader)
-    if calls and ran.status == "passed":  # of one that did not, the message tells what it printed
+    if calls and ran.status == "passed":  # the message of a failed case quotes the prints already
         calls[-1] = replace(calls[-1], prints=seat.session.printed)
     shown = case_trace(test, case, ran, calls)
     used, place = check_trace(climb.forbidden()), _raised_at(said)
-    if used is not None and (asked.name in FIRSTS or ran.status in ("passed", "skipped")):
+    if used is not None and (result.name in FIRSTS or ran.status in ("passed", "skipped")):
         shown = replace(shown, status=used.status, message=used.message)
         place = uses[0].place if uses else None
     return _Ran(shown, place, test, [one.label for one in test.cases].index(case.label))
 
 
 def _raised_at(said: Sequence[Said]) -> wire.Place | None:
-    """The line of the submission at which a call raised, the last that did."""
+    """The line of the submission at which the last call that raised did so."""
     for one in reversed(said):
         if isinstance(one, Asked) and isinstance(one.outcome, wire.Raised):
             return one.outcome.place
@@ -197,13 +195,13 @@ def _raised_at(said: Sequence[Said]) -> wire.Place | None:
 
 
 class _Listener:
-    """Has references say what they are asked in between what the answer is asked."""
+    """Records calls to references among the calls to the answer."""
 
     def __init__(self, seat: Seat) -> None:
         self._said = seat.session.said
 
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
-        """See `Listener`: a module says nothing by being made."""
+        """See `Listener`: making a module gives no result to show."""
 
     def consulted(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
@@ -215,12 +213,12 @@ class _Listener:
 
 
 def _calls(said: Sequence[Said], reader: CallReader) -> list[CallTrace]:
-    """The calls; what a reference gave stands below the call that was given the same."""
+    """The calls; a call with the same input as a reference shows the reference's result too."""
     calls: list[CallTrace] = []
-    unanswered: dict[bytes, list[int]] = {}  # by what was asked: calls without a reference beside
+    unmatched: dict[bytes, list[int]] = {}  # calls without a reference's result, by `_key`
     for one in said:
         if isinstance(one, Consulted):
-            same = unanswered.get(_asked(one.exercise, one.arguments))
+            same = unmatched.get(_key(one.exercise, one.arguments))
             expected = named("reference", one.result)
             if same:
                 number = same.pop(0)
@@ -232,37 +230,36 @@ def _calls(said: Sequence[Said], reader: CallReader) -> list[CallTrace]:
         elif runs_answer(one.call):
             call = reader.trace(one)
             if isinstance(one.call, wire.Invoke) and not one.call.construct:
-                asked = _asked(call.name, one.call.arguments)
-                unanswered.setdefault(asked, []).append(len(calls))
+                key = _key(call.name, one.call.arguments)
+                unmatched.setdefault(key, []).append(len(calls))
             calls.append(call)
     return calls
 
 
-def _asked(name: str, arguments: Sequence[wire.Input]) -> bytes:
-    """What is the same for the same question, in whatever order a student takes the arguments."""
+def _key(name: str, arguments: Sequence[wire.Input]) -> bytes:
+    """A key of a call that ignores the order of arguments, which a student may choose."""
     plain = [payload.pack_input(payload.unpack(argument)) for argument in arguments]
     return msgspec.msgpack.encode((name, sorted(map(msgspec.msgpack.encode, plain))))
 
 
 # --- excerpts ------------------------------------------------------------------------------------
 #
-# Lines of a file that are worth quoting: an answer as it was handed in, or a test.
-#
-# Works on text alone: parsing what a student wrote is no work for the trusted side.
+# Lines of an answer or of a test, to quote. They are found by indentation: the trusted side does
+# not parse a student's text.
 
 
 MAX_LINES = 80  # of a definition
-AROUND = 3  # lines before and after one that is pointed at
+AROUND = 3  # lines before and after a marked line
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Lines of a file; of a notebook, lines of a cell."""
+    """Some lines of a file or of a notebook's cell."""
 
     file: str  # to show, with the cell
-    first: int  # the number of the first of them
+    first: int  # the number of the first line
     lines: tuple[str, ...]
-    marked: int | None = None  # the number of the line that it is about
+    marked: int | None = None  # the number of the line to point at
 
 
 def excerpts_of_answer(
@@ -278,7 +275,7 @@ def excerpts_of_answer(
 
 
 def _definition(sources: Sequence[SourceText], place: Place) -> Excerpt | None:
-    """The lines from a place on, down to the first that is indented no deeper."""
+    """The lines from a place down to the next line with the same indentation or less."""
     lines = wire.lines_around(place, sources)
     if not lines:
         return None
@@ -306,7 +303,7 @@ def _indentation(line: str) -> int:
 
 
 def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:
-    """A test as its author wrote it, decorators included; its file is named from `folder`."""
+    """A test's text with its decorators; its file is named relative to `folder`."""
     lines, first = inspect.getsourcelines(test)
     path = Path(inspect.getfile(test))
     name = path.relative_to(folder) if path.is_relative_to(folder) else path
@@ -317,15 +314,15 @@ def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:
 
 
 AT_STAKE = (
-    "{} failed only through that mistake, by the numbers. The tests that follow from it and those "
-    "skipped behind them carry {}. To give them back:"
+    "By the numbers, {} failed only through that mistake. The tests that failed for it, or were "
+    "skipped after it, carry {}. To give the points back:"
 )
 
 
 def show_explanation(explained: Explanation, folder: str, console: Console) -> None:
-    """One test: its text, the student's, and what happened between them.
+    """Print a test, the student's answer and the calls between them.
 
-    `folder` is that of the grades, as it was named.
+    `folder` is the grades folder as the instructor typed it; the suggested command repeats it.
     """
     graded = explained.graded
     kind = "hidden" if graded.hidden else "public"
@@ -339,7 +336,7 @@ def show_explanation(explained: Explanation, folder: str, console: Console) -> N
             AT_STAKE.format(explained.exercise, counted(explained.at_stake.points, "point")),
         )
         line = command(folder, explained.student, explained.at_stake)
-        console.print(Text(f"  {safe(line)}"), soft_wrap=True)  # to be copied whole
+        console.print(Text(f"  {safe(line)}"), soft_wrap=True)  # one line, to copy
     if explained.also:
         print_plain(console, f"not passed either: {', '.join(explained.also)}")
     for note in explained.notes:
@@ -350,7 +347,7 @@ def show_explanation(explained: Explanation, folder: str, console: Console) -> N
         _show_excerpt(console, "the answer", part)
     if explained.cases_passed:
         console.print()
-        print_plain(console, f"cases that passed before this one: {explained.cases_passed}", "dim")
+        print_plain(console, f"earlier cases, which passed: {explained.cases_passed}", "dim")
     show_cases([explained.shown], console)
 
 

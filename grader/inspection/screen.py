@@ -1,6 +1,6 @@
-"""Traced cases in a terminal.
+"""Prints traced cases in a terminal.
 
-Names, messages, source lines, values and prints come from student code: they are printed as plain
+Names, messages, source lines, values and prints come from student code, and are printed as plain
 text.
 """
 
@@ -15,12 +15,12 @@ from grader.feedback.terminal import indented, safe, show_picture, signed
 from grader.feedback.verdict import WORDINGS
 from grader.inspection.cases import CallTrace, CaseTrace, NamedValue, Step
 
-SOURCE_WIDTH = 48  # columns for a source line before what it bound; longer ones push it aside
+SOURCE_WIDTH = 48  # columns for a source line; the values that it bound follow
 MAX_SOURCE = 100  # characters of a source line
 
 
 def show_cases(cases: Iterable[CaseTrace], console: Console) -> bool:
-    """Print each case as it comes; tell whether all passed."""
+    """Print each case as it comes; return whether all passed."""
     well = True
     for one in cases:
         well = well and one.status == "passed"
@@ -32,8 +32,8 @@ def show_cases(cases: Iterable[CaseTrace], console: Console) -> bool:
                 _print(console, 2, Text(f"… {one.calls_left_out} more calls", style="dim"))
             for indent, line in _call(call):
                 _print(console, indent, line)
-        told = one.message or one.status
-        body = Text.assemble(signed(WORDINGS[one.status]), safe(told.strip().expandtabs()))
+        message = (one.message or one.status).strip()
+        body = Text.assemble(signed(WORDINGS[one.status]), safe(message.expandtabs()))
         indented(console, body, 2)
         if one.picture is not None:
             show_picture(console, one.picture, 4, 76)

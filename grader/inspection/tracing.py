@@ -1,7 +1,7 @@
-"""A student's own lines as they run in the public checks: which statements, what each one binds.
+"""Follows a student's own lines in the public checks: the statements that run and their values.
 
-No operation is added to what runs, and nothing of a value is asked for but a tensor's shape and
-dtype: an object's own methods are never called.
+Tracing adds no operations. It reads a tensor's shape and dtype, and never calls an object's own
+methods.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,6 @@ from grader import wire
 from grader.course.course import Course
 from grader.grading.ladder import Climb
 from grader.inspection.cases import (
-    UNLIMITED,
     Bench,
     CallReader,
     CaseTrace,
@@ -37,39 +36,35 @@ from grader.inspection.cases import (
     run_cases,
     runs_answer,
 )
-from grader.sandbox.session import Channel, Limits
 from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 from grader.wire.source import SourceFile
 
-MAX_STEPS = 60  # statements that are shown of one call
+MAX_STEPS = 60  # statements shown per call
 BINDINGS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
-LOOPS = (ast.For, ast.While)  # their head runs once more than they go round: no one counts that
+LOOPS = (ast.For, ast.While)  # shown without a count: the head runs once more than the body
 
 
 def show(course: Course, name: str, folder: Path | None = None) -> Iterator[CaseTrace]:
-    """Run the public tests of an exercise here, and say of each case what happened in it.
+    """Run the public tests of an exercise in this process, and trace each case.
 
-    Student code runs in this process: on their own computer only. Raises `CallError` for a name
-    or a folder that is not right.
+    Student code runs here, so use this on their own computer only. Raises `CallError` for a wrong
+    name or folder.
     """
     with open_bench(course, name, folder) as bench:
-        guest = Loaded()
-        watched = Watched(guest)
-        yield from watch(bench, InProcess(guest, around=watched.do), watched)
+        yield from traced(bench)
 
 
-def watch(
-    bench: Bench, channel: Channel, watched: Watched, limits: Limits = UNLIMITED
-) -> Iterator[CaseTrace]:
-    """The same of the answers behind this channel, each of whose calls `watched` makes."""
-    with bench.seat(channel, limits) as seat:
+def traced(bench: Bench) -> Iterator[CaseTrace]:
+    """Run and trace the tests of this exercise in this process."""
+    watched = Watched(Loaded())
+    with bench.seat(InProcess(watched.answers, around=watched.do)) as seat:
         climb = Climb(bench.desk, seat, bench.name)
         if (hindrance := check_trace(climb.hindrance)) is not None:
             yield hindrance
             return
         reader = CallReader(seat.listing)
         for test, case, ran in run_cases(bench, climb):
-            # Fewer were followed than asked for where one was lost, and those after it not made.
+            # A lost call ends the case: the calls queued after it were asked for, but never made.
             followed = zip(calls_of(ran), watched.take(), strict=False)
             calls = [
                 replace(
@@ -87,24 +82,16 @@ def watch(
             yield used
 
 
-class HasFiles(Protocol):
-    """Who knows the text of the student's code."""
-
-    @property
-    def files(self) -> Sequence[SourceFile]:
-        """The files, or the cells, in which it stands."""
-
-
 @dataclass
 class Watched:
-    """Follows the calls of a case, and takes what they print."""
+    """Follows the calls of a case, and captures their prints."""
 
-    answers: HasFiles
+    answers: Loaded
     stopped: bool = False  # by Ctrl-C
     _followed: list[tuple[Trail, str]] = field(default_factory=list)
 
     def do(self, call: wire.Call, do: Do) -> wire.Outcome:
-        """One call, followed if a student would want to see it."""
+        """Make one call, and follow it if it runs the answer."""
         trail = Trail(self.answers.files)
         with unseen_prints() as prints:
             if not runs_answer(call):
@@ -119,7 +106,7 @@ class Watched:
         return outcome
 
     def take(self) -> list[tuple[Trail, str]]:
-        """The lines and the prints of each call since the last time."""
+        """Remove and return the lines and the prints of each call so far."""
         followed, self._followed = self._followed, []
         return followed
 
@@ -129,7 +116,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement as it is shown, and what it may bind besides local names."""
+    """A statement as it is shown, and the attributes that it may set."""
 
     line: int
     text: str
@@ -139,10 +126,10 @@ class _Statement:
 
 
 def _statements(file: SourceFile) -> Mapping[int, _Statement]:
-    """By line: the statement that stands there, of which one may take several lines."""
+    """The statement on each line; a long statement takes several lines."""
     found: dict[int, _Statement] = {}
     for top in file.statements:
-        for node in ast.walk(top.node):  # inner ones come later, and take their lines
+        for node in ast.walk(top.node):  # inner statements come later, and replace outer ones
             if not isinstance(node, ast.stmt):
                 continue
             end = node.end_lineno or node.lineno
@@ -172,7 +159,7 @@ def _attributes(node: ast.stmt) -> Iterator[tuple[str, str]]:
 
 
 def _attribute(holder: Any, name: str) -> Any:
-    """An attribute as it is kept, without asking the object; raises KeyError."""
+    """An attribute, read without running the object's code; raises KeyError."""
     kept = object.__getattribute__(holder, "__dict__")
     for slot in ("_parameters", "_buffers", "_modules"):
         if issubclass(type(holder), nn.Module) and name in (kept.get(slot) or {}):
@@ -183,19 +170,19 @@ def _attribute(holder: Any, name: str) -> Any:
 # --- following -----------------------------------------------------------------------------------
 
 
-def _state(value: Any) -> tuple[Any, int | None]:
-    """A value, and how often it was changed in place."""
+def _with_version(value: Any) -> tuple[Any, int | None]:
+    """A value, and, for a tensor, the number of times that it was changed in place."""
     if not issubclass(type(value), Tensor):
         return value, None
     with torch._C.DisableTorchFunction():
         try:
             return value, value._version
-        except Exception:  # an inference tensor does not count
+        except Exception:  # an inference tensor has no version
             return value, None
 
 
 @dataclass
-class _Trodden:
+class _Visited:
     """A statement that has run."""
 
     statement: _Statement
@@ -207,10 +194,10 @@ class _Trodden:
 
 @dataclass
 class Trail:
-    """The statements of the student's that ran, in the order of their first time."""
+    """The student's statements that ran in one call, in the order in which they first ran."""
 
     files: Sequence[SourceFile]
-    trodden: dict[tuple[str, int], _Trodden] = field(default_factory=dict)
+    visited: dict[tuple[str, int], _Visited] = field(default_factory=dict)
     left_out: set[tuple[str, int]] = field(default_factory=set)
     depth: int = 0
 
@@ -219,7 +206,7 @@ class Trail:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Follow what runs in this thread."""
+        """Follow the student's lines in this thread."""
         before = sys.gettrace()
         sys.settrace(self._enter)
         try:
@@ -228,9 +215,9 @@ class Trail:
             sys.settrace(before)
 
     def steps(self) -> tuple[Step, ...]:
-        """What is known so far."""
+        """The statements so far, ready to show."""
         steps = []
-        for one in self.trodden.values():
+        for one in self.visited.values():
             place = one.file.place(one.statement.line)
             times = 1 if one.statement.loops else one.times
             steps.append(
@@ -246,46 +233,46 @@ class Trail:
         return tuple(steps)
 
     def _enter(self, frame: FrameType, event: str, arg: Any) -> _Walk | None:
-        """See sys.settrace: called for each frame of anyone, so it decides quickly."""
+        """See sys.settrace: called for every frame, torch's included, so it must be fast."""
         del event, arg
         code = frame.f_code
         if code.co_filename not in self._files or not is_function(code):
             return None
         return _Walk(self, frame)
 
-    def step_on(self, frame: FrameType, line: int) -> _Trodden | None:
-        """A statement of a frame begins; None if it is not shown."""
+    def visit(self, frame: FrameType, line: int) -> _Visited | None:
+        """Record that a statement begins; None if there are too many to show it."""
         name = frame.f_code.co_filename
         file, statements = self._files[name]
         statement = statements.get(line) or _Statement(line, file.place(line).text)
         key = name, statement.line
-        if key not in self.trodden:
-            if len(self.trodden) >= MAX_STEPS:
+        if key not in self.visited:
+            if len(self.visited) >= MAX_STEPS:
                 self.left_out.add(key)
                 return None
-            self.trodden[key] = _Trodden(statement, file, max(self.depth - 1, 0))
-        self.trodden[key].times += 1
-        return self.trodden[key]
+            self.visited[key] = _Visited(statement, file, max(self.depth - 1, 0))
+        self.visited[key].times += 1
+        return self.visited[key]
 
     def line_of(self, frame: FrameType) -> int:
-        """The first line of the statement at which a frame stands."""
+        """The first line of the statement that a frame is running."""
         statements = self._files[frame.f_code.co_filename][1]
         statement = statements.get(frame.f_lineno)
         return statement.line if statement else frame.f_lineno
 
 
 class _Walk:
-    """One frame of the student's, from its first line to its end."""
+    """Follows one frame of the student's code, from its first line to its end."""
 
     def __init__(self, trail: Trail, frame: FrameType) -> None:
         self._trail = trail
         self._line = 0
-        self._on: _Trodden | None = None
+        self._on: _Visited | None = None
         self._raising = False
-        self._known = {name: _state(value) for name, value in frame.f_locals.items()}
+        self._known = {name: _with_version(value) for name, value in frame.f_locals.items()}
         trail.depth += 1
-        if trail.depth > 1:  # what the test itself passes is told already
-            head = trail.step_on(frame, frame.f_code.co_firstlineno)
+        if trail.depth > 1:  # the arguments of the outermost call are already in its CallTrace
+            head = trail.visit(frame, frame.f_code.co_firstlineno)
             if head is not None and head.bound is None:
                 head.bound = [
                     NamedValue(name, described(value))
@@ -298,9 +285,9 @@ class _Walk:
         if event == "line":
             line = self._trail.line_of(frame)
             self._raising = False
-            if line != self._line:  # else it is another line of the same statement
+            if line != self._line:  # otherwise another line of the same statement
                 self._ended(frame)
-                self._line, self._on = line, self._trail.step_on(frame, line)
+                self._line, self._on = line, self._trail.visit(frame, line)
         elif event == "exception":
             self._raising = True
         elif event == "return":
@@ -313,8 +300,8 @@ class _Walk:
         return self
 
     def _ended(self, frame: FrameType) -> None:
-        """The statement before is done: see what it bound."""
-        now = {name: _state(value) for name, value in frame.f_locals.items()}
+        """Record the values that the last statement bound."""
+        now = {name: _with_version(value) for name, value in frame.f_locals.items()}
         before, self._known = self._known, now
         if self._on is None or self._on.bound is not None:
             return
@@ -328,12 +315,12 @@ class _Walk:
                 try:
                     value = _attribute(now[holder][0], name)
                 except (KeyError, AttributeError):
-                    continue  # a property, or one in a slot
+                    continue  # a property or a slot
                 self._on.bound.append(NamedValue(f"{holder}.{name}", described(value)))
 
 
 def is_function(code: CodeType) -> bool:
-    """Not a file, the body of a class, or a comprehension, which is part of its line."""
+    """Whether code is a function; a comprehension is not, since it is part of its line."""
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return False
     return code.co_name[0] != "<" or code.co_name == "<lambda>"

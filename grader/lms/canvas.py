@@ -1,10 +1,10 @@
-"""Canvas: downloads, with one file per entry; a gradebook, to import or to fill in.
+"""Canvas: reads its downloads; writes a gradebook, fresh or into Canvas' own.
 
-A download's entries are called ``doejane_LATE_12345_678_attention.py``: name, user id, and the id
-of the upload, which grows; a resubmission may carry ``-1`` before the extension. A text that was
-typed in is ``doejane_12345_text.html``, and a link ``doejane_12345_link.html``: neither has an
-upload. Where grading is anonymous, entries are ``anon_ab12c_678_attention.py``, of letters and
-digits that are no user id; late ones have their mark behind those, or first.
+A download's entry is called ``doejane_LATE_12345_678_attention.py``: name, user id, and the id of
+the upload, which grows. A resubmission may have ``-1`` before the extension. Text typed into Canvas
+is ``doejane_12345_text.html``, a link is ``doejane_12345_link.html``; both lack the upload's id.
+With anonymous grading an entry is ``anon_ab12c_678_attention.py``, with letters and digits instead
+of the user id; LATE then comes after those, or first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from grader.records.rows import Person, Row, counted, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
 
-# The first place that fits is Canvas' own: what follows is the student's to choose.
+# Match as early as possible: Canvas writes the beginning of a name, the student chooses the rest.
 _ID = r"[0-9]{1,20}"  # of 64 bits
 _REST = rf"_(?:(?P<file>{_ID})_(?P<name>.+)|(?P<typed>(?:text|link)\.html))"
 _NAMED = re.compile(rf"(?P<who>.*?)(?P<late>_LATE)?_(?P<user>{_ID}){_REST}", re.S)
@@ -46,18 +46,18 @@ _AGAIN = re.compile(r"(?P<stem>.+)-(?P<times>\d{1,3})")
 
 @dataclass(frozen=True)
 class _Entry:
-    """What Canvas says in the name of an entry."""
+    """The parts of an entry's name."""
 
     who: str
-    number: str  # of the user, or where grading is anonymous, of nobody
+    number: str  # the user's id, or the pseudonym if grading is anonymous
     late: bool
-    upload: int  # 0 for what was typed in
-    name: str  # as the student called the file
+    upload: int  # 0 for typed text
+    name: str  # the student's own name for the file
     person: Person
 
 
 def _entry(name: str) -> _Entry | None:
-    """An entry by its name; None where Canvas makes no such names."""
+    """Parse an entry's name; None if Canvas does not make such names."""
     if match := _ANONYMOUS.fullmatch(name):
         who = number = f"anon_{match['user']}"
         late, person = any(match.group("first", "before", "late")), Person()
@@ -72,18 +72,18 @@ def _entry(name: str) -> _Entry | None:
 
 
 def _made(names: Collection[str]) -> Collection[str]:
-    """Those that Canvas named, if it named most."""
+    """The names that Canvas made, if most are."""
     own: dict[str, _Entry] = {name: entry for name in names if (entry := _entry(name)) is not None}
     users: dict[str, str] = {}
     for entry in own.values():
-        # ``ada_2026_11_softmax.py`` is a name like that, too; but no two users share a number.
+        # ``ada_2026_11_softmax.py`` looks like an entry, but in Canvas no two users share a number.
         if users.setdefault(entry.number, entry.who) != entry.who:
             return ()
     return most_of(names, own)
 
 
 def _hand_ins(items: Sequence[FileItem], units: Collection[str]) -> list[HandIn]:
-    """One for each user."""
+    """Group the entries by user."""
     entries: dict[str, list[tuple[_Entry, FileItem]]] = {}
     for item in items:
         entry = _entry("/".join(item.parts))
@@ -100,7 +100,7 @@ def _hand_in(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) -
     for entry, item in sorted(found, key=lambda one: one[0].upload):
         name, times = _without_mark(entry.name, names, units)
         attempts = max(attempts, times + 1)
-        files[name] = item  # a later upload of one name replaces an earlier one
+        files[name] = item  # a later upload replaces an earlier upload of the same name
     return HandIn(
         last.who,
         last.number,
@@ -113,7 +113,10 @@ def _hand_in(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) -
 
 
 def _without_mark(name: str, names: Collection[str], units: Collection[str]) -> tuple[str, int]:
-    """A file's own name, and which resubmission it is: a student may end a name in ``-1``, too."""
+    """A file's own name, and the number of its resubmission.
+
+    A student's own name may end in ``-1`` too, so the name without it must be known.
+    """
     path = PurePath(name)
     match = _AGAIN.fullmatch(path.stem)
     if match is None:
@@ -127,14 +130,14 @@ def _without_mark(name: str, names: Collection[str], units: Collection[str]) -> 
 
 _ABOUT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _POINTS = "Points Possible"
-_COLUMN = re.compile(r"(?P<title>.*\S)\s+\(\d+\)")  # Canvas adds the assignment's own number
+_COLUMN = re.compile(r"(?P<title>.*\S)\s+\(\d+\)")  # Canvas adds the assignment's number
 _EXCUSED = "EX"
 _NUMBER = Kind(lambda row: [row.person.canvas])
 _KINDS = ((_NUMBER, "ID"), (ID, "SIS User ID"), (LOGIN, "SIS Login ID"), (NAME, "Student"))
 
 
 def _fresh(totals: Totals) -> Filled:
-    """A table of our own; a title that Canvas does not know proposes a new assignment there."""
+    """A new table; Canvas offers to create an assignment if it does not know the title."""
     lines = [
         csv_line([*_ABOUT, totals.column or totals.title]),
         csv_line([f"    {_POINTS}", None, None, None, None, totals.most]),
@@ -160,19 +163,19 @@ def _fresh(totals: Totals) -> Filled:
 def _filled(totals: Totals, into: Path) -> Filled:
     """A table that Canvas exported, with the totals in the assignment's column.
 
-    Rows that say EX stay excused, and who has no grade keeps what is there. Raises `CallError`
-    where it is not plain which column is meant.
+    Rows with EX stay excused, and students without a grade keep their cell. Raises `CallError` if
+    the column is ambiguous.
     """
     sheet = Sheet(into)
     sheet.required("Student")
     place = _column(sheet, totals.title, totals.column)
     directory = Directory(totals.rows, sheet.places(_KINDS))
     matched: list[Row] = []
-    told: list[str] = []
+    notes: list[str] = []
     excused, bare = 0, []
     for cells in sheet.rows[1:]:
         if _POINTS in cells[0]:
-            told += _about_points(cells[place], totals.most)
+            notes += _about_points(cells[place], totals.most)
             continue
         row = directory.find(cells)
         points = totals.of(row) if row is not None else None
@@ -185,17 +188,17 @@ def _filled(totals: Totals, into: Path) -> Filled:
             continue
         cells[place] = number(points)
     done = counted(len(matched) - excused, "row")
-    told.append(f"{done} filled in, in the column {sheet.header[place]!r}")
+    notes.append(f"{done} filled in, in the column {sheet.header[place]!r}")
     if excused:
-        told.append(f"excused in Canvas, and left as it was: {counted(excused, 'row')}")
-    told += [*without(bare), *missing(totals.rows, matched, into.name)]
-    return Filled(sheet.text(), tuple(told))
+        notes.append(f"excused in Canvas, and left as it was: {counted(excused, 'row')}")
+    notes += [*without(bare), *missing(totals.rows, matched, into.name)]
+    return Filled(sheet.text(), tuple(notes))
 
 
 def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:
-    """Of each person Canvas' own number, and the university's id.
+    """Each person's number in Canvas and id at the university.
 
-    A roster may have Canvas' numbers for ids: then those that a download tells are the same.
+    A roster may use Canvas' numbers as ids. Then one id equals the number from the download.
     """
     if any(person.id and person.id == person.canvas for person in people):
         return [(person.canvas or person.id, "") for person in people]
@@ -203,7 +206,7 @@ def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:
 
 
 def _column(sheet: Sheet, title: str, wanted: str | None) -> int:
-    """The column to fill in: the one that is named, or titled like the assignment, or alone."""
+    """The column to fill in: `wanted`, or the assignment's by its title, or the only column."""
     if wanted is not None:
         return sheet.required(wanted, *(h for h in sheet.header if _title(h) == wanted))
     titled = [place for place, head in enumerate(sheet.header) if _COLUMN.fullmatch(head)]
@@ -223,8 +226,8 @@ def _about_points(cell: str, most: float) -> Iterator[str]:
     there = as_number(cell)
     if there is not None and there != round(most, 3):
         yield (
-            f"Canvas has {number(there)} points possible, and the grades are of "
-            f"{number(most)}: change it there, or give the assignment `points` in course.toml"
+            f"Canvas has {number(there)} points possible, and these grades have a maximum of "
+            f"{number(most)}: change it in Canvas, or set the assignment's `points` in course.toml"
         )
 
 

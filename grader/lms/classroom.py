@@ -1,8 +1,8 @@
-"""A GitHub repository whose workflow checks every push: the step that checks a unit.
+"""GitHub: checks one unit, as a step of a workflow that runs at every push.
 
 The step's results are in the format of GitHub Classroom's graders, version 3. That service was shut
-down in August 2026; its reporter, the last step of the workflow, adds up the scores, and prints
-each test's name; what else it knows of a test it may print.
+down in August 2026, but its reporter still works. It is the last step of the workflow, adds up the
+scores and prints each test's name. It may print the other fields too.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from grader.records.grade import ExerciseResult, TestStatus, counted_elsewhere, 
 
 Status = Literal["pass", "fail", "error"]
 
-# Results travel in a variable of the environment, and no variable may be longer than 128 KiB.
+# The results of a unit are one environment variable, which may have at most 128 KiB.
 MAX_MESSAGE = 300  # characters
 
 NOT_TRIED = "not tried, because something before it is wrong"
 
 
 class UnitTest(msgspec.Struct, frozen=True):
-    """One check. The system knows no time of a single one, and no line."""
+    """One check. We fill in neither a line nor a duration, which the format asks for."""
 
     name: str
     status: Status
     message: str | None
     score: float
-    test_code: str  # how to see it at home
-    task_id: int  # the exercise's place among those of its unit that are asked
+    test_code: str  # the command that repeats it on the student's computer
+    task_id: int  # the exercise's number among the unit's assigned exercises
     filename: str
     line_no: int = 0
     duration: float | None = None
 
 
 class UnitResults(msgspec.Struct, frozen=True):
-    """What one step says."""
+    """The results of one step."""
 
     status: Status
     max_score: float
@@ -59,12 +59,12 @@ class UnitResults(msgspec.Struct, frozen=True):
     version: int = 3
 
     def encoded(self) -> str:
-        """As the reporter takes it: base64 of JSON."""
+        """The form that the reporter reads: base64 of JSON."""
         return base64.b64encode(msgspec.json.encode(self)).decode()
 
 
 def unit_results(course: Course, unit: str, exercises: Sequence[ExerciseResult]) -> UnitResults:
-    """What the checks of a unit gave."""
+    """The results of a unit's checks."""
     exercises = counted_elsewhere(exercises, course.worth)
     faulty = any(exercise.faulty for exercise in exercises)
     solved = all(exercise.solved for exercise in exercises)
@@ -88,11 +88,11 @@ def unit_results(course: Course, unit: str, exercises: Sequence[ExerciseResult])
 
 
 def _unknown(course: Course, unit: str, why: str) -> UnitResults:
-    """What there is to say of a unit where nothing could be checked."""
-    told = UnitTest(
+    """The results of a unit that could not be checked."""
+    test = UnitTest(
         unit, "error", _shown(why), 0, f"grader check {unit}", 0, course.stub_file(unit).name
     )
-    return UnitResults("error", scaled(course.most(course.asked_in(unit)), course.worth), (told,))
+    return UnitResults("error", scaled(course.most(course.asked_in(unit)), course.worth), (test,))
 
 
 def _status(status: TestStatus) -> Status:
@@ -118,12 +118,10 @@ def _shown(text: str) -> str:
 
 
 def check_unit(unit: str) -> None:
-    """Write ``result=…`` to the file that GitHub reads a step's outputs from.
+    """Check a unit of the repository in the working directory, as `grader check` does.
 
-    Runs the public checks of a unit on the repository it stands in, and prints what `grader check`
-    would.
-
-    Raises `CallError` outside of a workflow, and for a unit that is not in the course.
+    Writes ``result=…`` to the file from which GitHub reads a step's outputs. Raises `CallError`
+    outside of a workflow, and for a unit that is not in the course.
     """
     from grader.student.checking import open_checker
 
@@ -153,7 +151,7 @@ def _print(checked: Sequence[ExerciseResult]) -> None:
 
 @contextmanager
 def _no_commands() -> Iterator[None]:
-    """Meanwhile, a line such as ``::error::``, which an answer may print, is no command."""
+    """Stop GitHub from obeying lines such as ``::error::``, which an answer may print."""
     token = secrets.token_hex(16)
     print(f"::stop-commands::{token}", flush=True)
     try:
@@ -164,8 +162,8 @@ def _no_commands() -> Iterator[None]:
 
 # --- the system ----------------------------------------------------------------------------------
 #
-# A student's repository holds the step, and not what writes repositories: that is loaded when one
-# is written.
+# A student's repository holds this module, but not `classroom_repository`, which writes
+# repositories. Therefore it is imported only to write one.
 
 
 def _write(*given: Any, **options: Any) -> list[Path]:
@@ -183,13 +181,13 @@ def _said(to: Path, files: int) -> Sequence[str]:
 _HOST_HELP = """\
 Check one unit in a workflow on GitHub.
 
-The results say whether it is right, and not the exit code.
+The results say whether the unit is right; the exit code does not.
 """
 _RELEASE_HELP = """\
 Write a GitHub repository whose workflow checks every push: the student bundle, and the workflow.
 
-Whoever can push can change the checks: what they show is for learning. Give marks with `grader
-grade` on clones of the students' repositories.
+Anyone who can push can change the checks, so use their results for learning only. For marks, run
+`grader grade` on clones of the students' repositories.
 """
 
 SYSTEM = System(

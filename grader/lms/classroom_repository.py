@@ -1,4 +1,4 @@
-"""A GitHub repository whose workflow checks every push: a student bundle with that workflow."""
+"""GitHub: writes a repository, which is a student bundle with a workflow that checks every push."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.release import texts
 from grader.release.engine import DESK
 from grader.release.student import write_student_bundle
 
-# What the workflow runs, besides a student's own commands.
+# Modules that the workflow needs in addition to the student's commands.
 STEP_MODULES = ("cli.host", "lms.system", "lms.classroom")
 
 WORKFLOW = ".github/workflows/checks.yml"
@@ -28,9 +28,9 @@ git commit -m "one more exercise"
 git push
 ```
 
-Then open the tab "Actions" of the repository's page: the newest line there is your push, with what
-the checks say of it. They are for you to learn by. Whoever can push to a repository can also change
-its checks and its workflow, so marks are given elsewhere, on tests that are not here.
+Then open the tab "Actions" on the repository's page. The newest line is your push; it shows the
+results of the checks. They are for learning only: anyone who can push can also change the checks.
+Marks come from other tests, which are not in this repository.
 """
 
 STEP = """\
@@ -51,7 +51,7 @@ def release_classroom(
     replace: bool = False,
     jobs: int = 1,
 ) -> list[Path]:
-    """Write the repository into `to`, and return its files; else like `write_student_bundle`."""
+    """Write the repository into `to` as `write_student_bundle` does, and return its files."""
     return write_student_bundle(
         course,
         to,
@@ -67,15 +67,15 @@ def release_classroom(
 
 
 def said(to: Path, files: int) -> Sequence[str]:
-    """The lines about a repository of so many files."""
+    """The lines to print about a repository."""
     return (
         f"{files} files in {to}: push them to GitHub, as a template repository",
-        f"students can change {WORKFLOW} and the checks: give marks elsewhere",
+        f"students can change {WORKFLOW} and the checks: give marks with grader grade",
     )
 
 
 def _workflow(course: Course) -> str:
-    """The workflow: a step for each unit, and the one that reports."""
+    """The workflow: one step for each unit, then the reporter."""
     units = [unit.name for unit in course.units]
     return texts.template(
         "classroom.yml",

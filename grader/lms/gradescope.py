@@ -1,4 +1,4 @@
-"""Gradescope: its downloads, ``results.json``, the script that it runs, and the bundle for it."""
+"""Gradescope: reads its downloads, writes ``results.json`` and the bundle, grades when it asks."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from grader.sandbox.budget import WALL_FACTOR
 
 # --- downloads -----------------------------------------------------------------------------------
 #
-# A folder per submission, and a file that says whose it is. One submission may have several
-# submitters: they are a group.
+# A download has one folder for each submission, and a file that names the submitters of each.
+# Several submitters of one submission are a group.
 
 SUBMITTERS = "submission_metadata.yml"
 LARGEST = 10**30  # student number
 
 
 def _made(names: Collection[str]) -> Collection[str]:
-    """Its note of who submitted what; the folders beside it are in there."""
+    """The file that names the submitters and lists all folders, if it is here."""
     return {SUBMITTERS} & {*names}
 
 
 def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
-    """One for each submission."""
+    """The submissions that the file of submitters lists."""
     notes = [item for item in items if item.parts == (SUBMITTERS,)]
     if len(notes) != 1:
         odd = "there twice" if notes else "no file"
@@ -87,7 +87,7 @@ def _hand_in(folder: str, about: Any, files: Mapping[str, FileItem]) -> HandIn:
 
 def _moment(created: Any) -> float:
     if isinstance(created, datetime):
-        with suppress(ValueError, OverflowError, OSError):  # the year 1, in some time zones
+        with suppress(ValueError, OverflowError, OSError):  # year 1 fails in some time zones
             return created.timestamp()
     return 0.0
 
@@ -101,7 +101,7 @@ def _parsed_yaml(data: bytes) -> dict[str, Any]:
         ) from None
     try:
         content = yaml.safe_load(data)
-    except Exception:  # of a number, a date or a truth value that is none, it has many
+    except Exception:  # malformed numbers and dates raise many kinds
         content = None
     if not isinstance(content, dict):
         raise CallError(
@@ -111,7 +111,7 @@ def _parsed_yaml(data: bytes) -> dict[str, Any]:
 
 
 def _field(holder: Any, name: str) -> Any:
-    """A value under a key of Ruby's (``:name``), or of anyone's."""
+    """The value of a key, which may be written as a Ruby symbol (``:name``)."""
     if not isinstance(holder, Mapping):
         return None
     return holder.get(f":{name}", holder.get(name))
@@ -128,7 +128,7 @@ def _person(submitter: Any) -> Person:
 
 
 def _text(value: Any) -> str:
-    """A text, or a number without quotes. Else nothing: a list may hold itself many times over."""
+    """A text or a number as text; empty for anything else, because a YAML list may hold itself."""
     if isinstance(value, int) and abs(value) < LARGEST:
         return str(value)
     return value if isinstance(value, str) else ""
@@ -136,21 +136,21 @@ def _text(value: Any) -> str:
 
 # --- a grade as ``results.json`` -----------------------------------------------------------------
 #
-# An entry for each test. Public tests are told at once, hidden ones when grades are published, and
-# of them no more than students may read. What came from a submission stands in indented blocks,
-# where Markdown and HTML mean nothing.
+# One entry for each test. Gradescope shows public tests at once, and hidden tests when grades are
+# published, without anything that students may not read. Text from a submission goes into indented
+# blocks, where neither Markdown nor HTML applies.
 
 WIDTH = 72  # characters of a picture
 
 FOLLOWING = (
-    "It follows from a mistake in `{}`. Mend that first: if this passes then, nothing else is "
-    "wrong here."
+    "This follows from a mistake in `{}`. Fix that first: if this test then passes, nothing else "
+    "is wrong here."
 )
 ABOUT_FILES = "About your files:"
 
 
 class TestEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One entry; without a score where it carries no points."""
+    """One entry; its scores are None if the test carries no points."""
 
     name: str
     number: str
@@ -162,7 +162,7 @@ class TestEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a score rests on."""
+    """How a score was computed: for instructors."""
 
     status: str
     isolation: tuple[str, ...]
@@ -172,7 +172,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """All of ``results.json``. `score` counts: the sum of the tests' scores, and corrections."""
+    """The content of ``results.json``; `score` is the sum of the tests and corrections."""
 
     score: float
     execution_time: float
@@ -186,40 +186,41 @@ class Results(msgspec.Struct, frozen=True):
 
 
 def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
-    """The results of one submission; raise `HostFault` where its points are not known.
+    """The results of one submission; raises `HostFault` if its points are unknown.
 
-    `scale` is what one point of the grade counts there.
+    `scale` is the number of points in Gradescope for one point of the grade.
     """
     if grade.status == "grader_error":
         raise HostFault(grade.message or "the points are not known")
     grade = for_students(grade, course)
-    told = (grade.message,) if grade.message else grade.notes
-    # Of what could not be read, every test would say so again.
+    about_files = (grade.message,) if grade.message else grade.notes
+    # If the submission could not be read, its tests would only repeat that.
     exercises = counted_elsewhere(grade.exercises, scale) if grade.status == "graded" else ()
     return Results(
         scaled(grade.total, scale),
         grade.seconds,
-        _paragraphs(ABOUT_FILES, _block("\n".join(told))) if told else "",
+        _paragraphs(ABOUT_FILES, _block("\n".join(about_files))) if about_files else "",
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
         tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, verdict_of(each))),
     )
 
 
 def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
-    """The results with what a person corrected: it counts, and is told first."""
+    """The results with the instructor's corrections: in the score, and first in the output."""
     if not row.adjustments or row.total is None:
         return results
-    told = [
+    corrections = [
         f"Corrected by your instructor: {a.exercise} {scaled(a.points, scale):+g}\n\n"
         f"{_block(a.reason)}"
         for a in row.adjustments
     ]
-    output = _paragraphs(*told, results.output)
+    output = _paragraphs(*corrections, results.output)
     return msgspec.structs.replace(results, score=scaled(row.total, scale), output=output)
 
 
 def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
-    # What the engine checks comes before, as 0: so a test has the same number for everyone.
+    # The engine's own checks come first, all with the number 0. Then a test has the same number
+    # for every student.
     before = sum(finding.engines_own for finding in verdict.worth_reading)
     for place, finding in enumerate(verdict.worth_reading, 1 - before):
         paid = finding.max > 0
@@ -227,7 +228,7 @@ def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
             name=f"{verdict.exercise}: {finding.title}",
             number=f"{number}.{max(place, 0)}",
             status="passed" if finding.status == "passed" else "failed",
-            # Not "hidden": that would hide the total for good.
+            # "hidden" would hide the total even after grades are published.
             visibility="after_published" if finding.hidden else "visible",
             output=_output(finding) if finding.status != "passed" else "",
             score=finding.points if paid else None,
@@ -255,54 +256,54 @@ def _paragraphs(*parts: str) -> str:
 
 
 def _block(text: str) -> str:
-    """Text as it is, below a paragraph.
+    """Text as an indented block.
 
-    Unlike a fence, an indented block has no end that could be written into it.
+    A fence could be closed by the text in it; an indented block cannot.
     """
     return textwrap.indent(terminal.safe(text).strip("\n").rstrip(), "    ", lambda _: True)
 
 
 def _plain(text: str) -> str:
-    """An author's words, in which only code between backticks means something."""
+    """An author's words with all Markdown escaped except code between backticks."""
     one_line = " ".join(text.split())
     return re.sub(r"(`[^`]*`)|([\\*_\[\]<>#|~&])", lambda m: m[1] or f"\\{m[2]}", one_line)
 
 
-# --- what Gradescope's container runs for each submission ----------------------------------------
+# --- grading inside Gradescope's container -------------------------------------------------------
 
 METADATA = "submission_metadata.json"
 
 
 class _User(msgspec.Struct, frozen=True):
-    """One of those who handed in."""
+    """One of the submitters."""
 
     name: str = ""
 
 
 class _Assignment(msgspec.Struct, frozen=True):
-    """What the assignment is, as far as it matters here."""
+    """The part of Gradescope's assignment that we read."""
 
     total_points: float | None = None
 
 
 class _Metadata(msgspec.Struct, frozen=True):
-    """What Gradescope tells of a submission. No grade hangs on it."""
+    """The part of a submission's metadata that we read. No grade depends on it."""
 
     users: tuple[_User, ...] = ()
     assignment: _Assignment = _Assignment()
 
     @property
     def student(self) -> str:
-        """All their names."""
+        """The names of all submitters."""
         return ", ".join(user.name for user in self.users if user.name) or "submission"
 
 
 def grade_for_gradescope(root: Path) -> None:
-    """Write the results of one submission; raise `CallError` or `HostFault` and write none.
+    """Grade one submission and write ``results/results.json``, which students see.
 
-    Below the root lie ``source/`` (the bundle), ``submission/``, ``submission_metadata.json`` and
-    ``results/``. What is printed is for instructors; what students see stands in
-    ``results/results.json``.
+    `root` holds ``source/`` (the bundle), ``submission/``, ``submission_metadata.json`` and
+    ``results/``. Instructors see the printed output. Raises `CallError` or `HostFault` and then
+    writes no results.
     """
     written = root / "results" / "results.json"
     written.unlink(missing_ok=True)
@@ -312,8 +313,8 @@ def grade_for_gradescope(root: Path) -> None:
         course,
         read_submission(metadata.student, root / "submission"),
         only=course.asked,
-        isolation="weak",  # as much as the container has; the results say how much that is
-        secrets=[root / METADATA],  # how hidden tests ended the last time
+        isolation="weak",  # all layers that the container has; the results name them
+        secrets=[root / METADATA],  # holds the results of hidden tests of earlier submissions
     )
     print(terminal.course_line(course))
     for note in terminal.notes([Row(grade.student, grade)]):
@@ -321,27 +322,27 @@ def grade_for_gradescope(root: Path) -> None:
     worth, there = number(grade.max * course.worth), metadata.assignment.total_points
     if there is not None and number(there) != worth:
         print(
-            f"what is graded is worth {worth} points, and this assignment {number(there)}: "
+            f"the graded exercises are worth {worth} points, and this assignment {number(there)}: "
             "change that in its settings"
         )
     write_whole(written, msgspec.json.encode(results(grade, course, course.worth)))
 
 
 def _read_metadata(path: Path) -> _Metadata:
-    """The metadata, or nothing where they are not as they were when this was written."""
+    """The metadata; empty if Gradescope has changed their format."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Metadata, strict=False)
     except (OSError, msgspec.DecodeError):
         return _Metadata()
 
 
-# --- the bundle: an ``autograder.zip`` to upload, and beside it what is in it --------------------
+# --- the bundle: an ``autograder.zip`` to upload, and the same files unpacked --------------------
 
 ZIP = "autograder.zip"
-PROGRAMS = ("run_autograder", "setup.sh")  # what Gradescope runs of it
+PROGRAMS = ("run_autograder", "setup.sh")  # Gradescope runs these
 
-OURS_MB = 700  # what the grader and two idle processes with torch take; 620 were measured
-OURS_MINUTES = 5  # to load torch and to compute references, on half a CPU
+OURS_MB = 700  # for the grader and two idle processes with torch; 620 were measured
+OURS_MINUTES = 5  # to load torch and compute references on half a CPU
 
 
 def release_gradescope(
@@ -354,12 +355,12 @@ def release_gradescope(
 ) -> list[Path]:
     """Write the bundle into `to`, and return its files.
 
-    The bundle holds the solutions, the hidden tests and the seed. It is closed to other users of
-    this machine, and Gradescope shows it to instructors only.
+    The bundle holds the solutions, the hidden tests and the seed. Other users of this machine
+    cannot read it, and Gradescope shows it to instructors only. The same course gives the same
+    bytes.
 
-    `torch_index` is the address of a package index that pip looks into as well. The same course
-    gives the same bytes. Raises `CallError` where `to` holds something else, or an earlier bundle
-    with changes that only `replace` may lose, and where there is no seed.
+    `torch_index` is the address of a second package index for pip. Raises `CallError` if there is
+    no seed, if `to` holds other files, or if it holds an edited bundle and `replace` is not set.
     """
     course.require_solutions("release gradescope")
     seed = seed or course.hidden_seed()
@@ -388,7 +389,7 @@ def release_gradescope(
 
 
 def _readme(course: Course) -> str:
-    """What an instructor does with the bundle for Gradescope, and what its container needs."""
+    """Instructions for the instructor, with the memory and time that a container needs."""
     limits = course.file.limits
     return texts.template(
         "gradescope/README.md",
@@ -409,18 +410,18 @@ def _results_file(row: Row, course: Course, scale: float) -> bytes:
 def _said(to: Path, files: int) -> Sequence[str]:
     return (
         f"{files} files in {to}, among them the solutions and the seed: keep it to yourself",
-        f"upload {to / ZIP}; {to / 'README.md'} says which container it needs",
+        f"upload {to / ZIP}; {to / 'README.md'} says which container to choose",
     )
 
 
 _HOST_HELP = """\
 Grade the submission that Gradescope put below ROOT.
 
-Where that fails on our side no results are written: Gradescope then says that the
-autograder failed, and gives no score. A score of zero would say that the student had.
+If the grader itself fails, it writes no results. Gradescope then says that the autograder
+failed, and gives no score: a zero would blame the student.
 """
 _RELEASE_HELP = """\
-Write an autograder for Gradescope. It holds the solutions: give it to nobody else.
+Write an autograder for Gradescope. It holds the solutions: keep it private.
 
 Gradescope shows public checks at once, and hidden tests when grades are published.
 """

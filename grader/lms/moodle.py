@@ -1,9 +1,9 @@
-"""Moodle: downloads, and the worksheet for offline grading, fresh or as Moodle exported it.
+"""Moodle: reads its downloads; writes the worksheet for offline grading, fresh or into Moodle's.
 
-A download's entries are called ``Jane Doe_12345_assignsubmission_file_/attention.py``, or the same
-without a folder. The number is the participant's. Text that was typed in comes as
-``…_onlinetext_…``, a page that is not read and is named where nothing else came. To import a
-worksheet needs Identifier, Grade and Last modified (grade).
+A download's entry is called ``Jane Doe_12345_assignsubmission_file_/attention.py``, or the same
+without a folder. The number is the participant's. Text typed into Moodle is a page called
+``…_onlinetext_…``. It is not read; it is reported if there is no other file. To import a worksheet,
+Moodle needs Identifier, Grade and Last modified (grade).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from grader.records.rows import Person, Row, counted, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
 
-# The first place that fits is Moodle's own: what follows is the student's to choose.
+# Match as early as possible: Moodle writes the beginning of a name, the student chooses the rest.
 _ENTRY = re.compile(
     r"(?P<who>.*?)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)_(?P<rest>.*)", re.S
 )
 
 
 def _made(names: Collection[str]) -> Collection[str]:
-    """Those that Moodle named, if it named most."""
+    """The names that Moodle made, if most are."""
     return most_of(names, [name for name in names if _ENTRY.fullmatch(name)])
 
 
 def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
-    """One for each participant."""
+    """Group the files by participant."""
     files: dict[str, dict[str, FileItem]] = {}
     names: dict[str, str] = {}
     moments: dict[str, float] = {}
@@ -68,21 +68,21 @@ _COLUMNS = (
     "Grade can be changed", "Last modified (submission)", "Last modified (grade)",
     "Feedback comments",
 )  # fmt: skip
-_COMMA = re.compile(r"\d+,\d+")  # a number where people write it so
+_COMMA = re.compile(r"\d+,\d+")  # a number with a decimal comma
 _PARTICIPANT = "Participant "
-# Whatever word stands before the number.
+# The word before the number depends on the language.
 _NUMBER = Kind(lambda row: [row.person.moodle], lambda text: text.rpartition(" ")[2])
 _KINDS = ((_NUMBER, "Identifier"), (ID, "ID number"), (EMAIL, "Email address"), (NAME, "Full name"))
 
 
 def _fresh(totals: Totals) -> Filled:
-    """A worksheet of those whose number in Moodle is known: from a download of Moodle's."""
+    """A worksheet of the students whose number in Moodle is known from one of its downloads."""
     lines = [csv_line(_COLUMNS)]
     known = [row for row in totals.rows if row.person.moodle]
     if not known:
         raise CallError(
-            "nobody's number in Moodle is known, as no download of Moodle's was graded: name the "
-            "worksheet that Moodle exports for offline grading, with --into WORKSHEET"
+            "no student's number in Moodle is known, because no download from Moodle was graded. "
+            "Fill in the worksheet that Moodle exports for offline grading: --into WORKSHEET"
         )
     for row in known:
         lines.append(
@@ -107,16 +107,15 @@ def _fresh(totals: Totals) -> Filled:
 def _filled(totals: Totals, into: Path) -> Filled:
     """A worksheet that Moodle exported, with the totals in its column for grades.
 
-    Where Moodle says that a grade cannot be changed it stays. In another language than English the
-    column is to be named.
+    Grades that Moodle has locked stay. In other languages than English, `totals` names the column.
     """
     sheet = Sheet(into)
     place = sheet.required(totals.column or "Grade")
     locked, top = sheet.place("Grade can be changed"), sheet.place("Maximum Grade")
-    # In another language the columns have other names, and the first two stand where they stood.
+    # In other languages the columns have other names, but the first two keep their places.
     directory = Directory(totals.rows, [*sheet.places(_KINDS), (_NUMBER, 0), (NAME, 1)])
     matched: list[Row] = []
-    told: set[str] = set()
+    notes: set[str] = set()
     kept, bare = 0, []
     for cells in sheet.rows[1:]:
         row = directory.find(cells)
@@ -133,12 +132,12 @@ def _filled(totals: Totals, into: Path) -> Filled:
         comma = any(_COMMA.fullmatch(cell.strip()) for cell in cells)
         cells[place] = points.replace(".", ",") if comma else points
         if maximum and as_number(maximum) != round(totals.most, 3):
-            told.add(
-                f"Moodle has a maximum grade of {maximum}, and the grades are of "
-                f"{number(totals.most)}: give the assignment `points` in course.toml"
+            notes.add(
+                f"Moodle has a maximum grade of {maximum}, and these grades have one of "
+                f"{number(totals.most)}: set the assignment's `points` in course.toml"
             )
     done = counted(len(matched) - kept, "row")
-    lines = [*told, f"{done} filled in, in the column {sheet.header[place]!r}"]
+    lines = [*notes, f"{done} filled in, in the column {sheet.header[place]!r}"]
     if kept:
         lines.append(f"locked in Moodle, and left as it was: {counted(kept, 'row')}")
     lines += [*without(bare), *missing(totals.rows, matched, into.name)]

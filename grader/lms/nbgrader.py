@@ -1,6 +1,6 @@
-"""nbgrader: ``submitted/<student>/<assignment>/<notebook>.ipynb``.
+"""nbgrader: reads ``submitted/<student>/<assignment>/<notebook>.ipynb``.
 
-A student's assignments are read as one submission.
+All assignments of a student are one submission.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _OTHERS = {"source", "release", "autograded", "feedback"}
 
 
 def _made(names: Collection[str]) -> Collection[str]:
-    """All of them, where this is the folder that holds ``submitted``."""
+    """All names, if this is the folder that holds ``submitted``."""
     own = _SUBMITTED in names and bool(_OTHERS & {*names} or names == {_SUBMITTED})
     return names if own else ()
 
 
 def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
-    """One for each student."""
+    """Group the files by student."""
     below = any(item.parts[0] == _SUBMITTED for item in items)
     files: dict[str, dict[str, FileItem]] = {}
     for item in items:

@@ -1,8 +1,8 @@
-"""otter-grader: a folder with what students get, autograders, and notebooks for `otter assign`.
+"""otter-grader: writes student notebooks, autograders, and notebooks for `otter assign`.
 
-otter itself makes the autograders, so that what its containers run is otter's own; they are zips
-as Gradescope takes them. Each carries the same course and the same kit, and names the exercises
-that it grades. otter calls us through a plugin (`otter_plugin`), which the autograders name.
+otter itself makes the autograders, so its containers run otter's own code. They are zips in
+Gradescope's format. All carry the same course and the same kit; each names the exercises to grade.
+otter calls us through a plugin (`otter_plugin`), which the autograders name.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from grader.release.student import refuse_solved_stubs, write_student_bundle
 from grader.release.texts import write_text
 
 PLUGIN = "grader.lms.otter_plugin.Plugin"
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # what the course was released with
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # as on the releasing machine
 
-# A container is set up before otter copies an autograder into it, all but files of such a name.
+# otter copies only files called ``requirements.*`` into a container before it installs packages.
 KIT = "requirements.kit.zip"
-UNPACKED = "/autograder/source"  # where a container has an autograder
-NO_TESTS = "No tests stand here: the plugin in `otter_config.json` grades what was handed in.\n"
+UNPACKED = "/autograder/source"  # the autograder in a container
+NO_TESTS = "This folder has no tests: the plugin in `otter_config.json` grades submissions.\n"
 NO_METADATA = """
-# `otter grade` leaves an empty file there, which otter cannot read for a plugin.
+# `otter grade` leaves this file empty, and then otter cannot read it for a plugin.
 if [ ! -s /autograder/submission_metadata.json ]; then
   echo '{}' > /autograder/submission_metadata.json
 fi
@@ -54,12 +54,11 @@ def release_otter(
     jobs: int = 1,
     torch_index: str | None = None,
 ) -> list[Path]:
-    """Write the folder into `to`, closed to other users, and return its files.
+    """Write the folder into `to`, unreadable for other users, and return its files.
 
-    `torch_index` is the address of a package index that pip looks into as well. Raises `CallError`
-    where otter is not installed, where `to` holds something else, or an earlier release with
-    changes that only `replace` may lose, where a stub is solved, and where there is no seed.
-    `report` is told of each unit that is recorded.
+    `torch_index` is the address of a second package index for pip. `report` is called after each
+    recorded exercise. Raises `CallError` if otter or the seed is missing, if a stub is solved, if
+    `to` holds other files, or if it holds an edited release and `replace` is not set.
     """
     course.require_solutions("release otter")
     course.hidden_seed()
@@ -94,9 +93,9 @@ def release_otter(
 
 
 def _notebooks() -> ModuleType:
-    """What makes notebooks, where otter and all that it needs are installed."""
+    """The module `otter_notebooks`; raises `CallError` if otter or a library of it is missing."""
     try:
-        import otter.generate  # noqa: F401 (see whether it is there)
+        import otter.generate  # noqa: F401 (is it installed?)
 
         from grader.lms import otter_notebooks
     except ModuleNotFoundError as error:
@@ -107,7 +106,7 @@ def _notebooks() -> ModuleType:
 
 
 def _kit(student: Path) -> bytes:
-    """A zip that pip installs: the whole engine, with what jails need."""
+    """A zip for pip: the whole engine, with the libraries for jails."""
     with TemporaryDirectory() as temporary:
         here = Path(temporary)
         copy_engine(here / "grader")
@@ -118,7 +117,7 @@ def _kit(student: Path) -> bytes:
 
 
 def _write_autograder(to: Path, supplies: Path, graded: Sequence[str], more: Sequence[str]) -> None:
-    """Write what `otter generate` makes for these exercises, with the supplies in it."""
+    """Write the autograder that `otter generate` makes, with the kit and the course added."""
     from otter.generate import main as generate
 
     with TemporaryDirectory() as temporary:
@@ -135,7 +134,7 @@ def _write_autograder(to: Path, supplies: Path, graded: Sequence[str], more: Seq
         )
         with zipfile.ZipFile(here / to.name) as made:
             made.extractall(here / "made")
-        write_text(here / "made" / "tests" / "README.md", NO_TESTS)  # otter wants the folder
+        write_text(here / "made" / "tests" / "README.md", NO_TESTS)  # otter needs the folder
         with (here / "made" / "setup.sh").open("a", encoding="utf-8", newline="\n") as setup:
             setup.write(NO_METADATA)
         files = {name.as_posix(): here / "made" / name for name in files_in(here / "made")}
@@ -147,12 +146,12 @@ def _write_autograder(to: Path, supplies: Path, graded: Sequence[str], more: Seq
 
 
 def _config(graded: Sequence[str]) -> Mapping[str, Any]:
-    """What otter is told when it grades."""
+    """Settings of otter for grading."""
     return {"show_hidden": True, "plugins": [{PLUGIN: {"only": list(graded)}}]}
 
 
 def _settings(graded: Sequence[str], more: Sequence[str]) -> Mapping[str, Any]:
-    """What `otter assign` is told."""
+    """Settings of `otter assign`."""
     return {
         "requirements": [*more, f"{UNPACKED}/files/{KIT}"],
         "python_version": PYTHON,
@@ -164,7 +163,7 @@ def _settings(graded: Sequence[str], more: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _readme(course: Course) -> str:
-    """What an instructor does with the folder for otter."""
+    """Instructions for the instructor."""
     first = course.asked[0]
     return texts.template(
         "otter/README.md",
@@ -176,7 +175,7 @@ def _readme(course: Course) -> str:
 
 
 def _students_readme(course: Course) -> str:
-    """The README for students whose notebooks are otter's."""
+    """The README for students, who use otter's notebooks."""
     first = course.asked[0]
     return texts.template(
         "otter/student.md",
@@ -189,14 +188,14 @@ def _students_readme(course: Course) -> str:
 
 
 def _said(to: Path, files: int) -> Sequence[str]:
-    return [f"{files} files in {to}, which holds the solutions: give away {to / 'student'} only"]
+    return [f"{files} files in {to}, with the solutions: give students only {to / 'student'}"]
 
 
 _RELEASE_HELP = """\
 Write a folder for otter-grader: student notebooks, autograders, masters for `otter assign`.
 
-The autograders and masters hold the solutions: only DIR/student is to be given away. Public
-checks are recorded for it, as for the student bundle.
+The autograders and masters hold the solutions: give students only DIR/student. Its public checks
+are recorded, as in the student bundle.
 """
 
 SYSTEM = System(

@@ -1,8 +1,8 @@
-"""Our notebooks and public checks in otter's dialects: for students, and for `otter assign`.
+"""otter-grader: writes our notebooks and public checks in otter's formats.
 
-In otter's notebooks `grader` is otter's own object, so the kit is called `kit` there. A test of
-otter's asks the kit for one public check, and raises where it does not pass. Markers that `otter
-assign` knows stand in raw cells, and in comments around a solution.
+There is one notebook for students and one for `otter assign`. In otter's notebooks `grader` is
+otter's own object, so the kit is called `kit`. Each of otter's tests runs one public check of the
+kit, and raises if it does not pass. Raw cells and comments hold the markers of `otter assign`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import otter
 grader = otter.Notebook()"""
 
 EXPORT = """\
-# Save this notebook first; then this cell writes a zip of it, to hand in.
+# Save this notebook first. Then run this cell: it writes the zip to submit.
 grader.export(pdf=False)"""
 
 TESTS = '''\
@@ -69,7 +69,7 @@ r''' # BEGIN PROMPT
 
 @dataclass(frozen=True)
 class Check:
-    """What otter calls a test case: a public check, or that nothing forbidden is used."""
+    """A public check, or the check for forbidden operations: otter calls it a test case."""
 
     exercise: str
     name: str
@@ -77,13 +77,13 @@ class Check:
 
     @property
     def function(self) -> str:
-        """Its function in a file of otter's."""
+        """The source of its function in otter's test file."""
         name = self.name if self.name.startswith("test_") else f"test_{self.name}"
         return TEST.format(name=name, exercise=self.exercise, check=self.name)
 
 
 def public_checks(course: Course) -> Mapping[str, Sequence[Check]]:
-    """The public checks of each exercise, as the ladder orders them."""
+    """The public checks of each exercise, in the ladder's order."""
     tests = collect(course.check_files(), False, course)
     tests.sort(key=lambda test: rung.order.index(test.rung))
     groups = course.file.operations
@@ -105,9 +105,9 @@ def student_version(
     checks: Mapping[str, Sequence[Check]],
     unchecked_in: Mapping[str, Collection[str]],
 ) -> Mapping[str, str]:
-    """By path: ``U/U.ipynb`` for each unit, and ``U/tests/``, one file for each exercise.
+    """The files for students by path: for each unit its notebook and a test file per exercise.
 
-    `unchecked_in` are as in `cells_of`.
+    `unchecked_in` is the same as for `cells_of`.
     """
     found: dict[str, str] = {}
     for unit in course.units:
@@ -130,7 +130,6 @@ def _test_file(exercise: Exercise, checks: Sequence[Check], points: str) -> str:
 
 
 def _points(course: Course, exercise: Exercise) -> str:
-    """What an exercise counts for otter."""
     return number(exercise.points * course.worth)
 
 
@@ -144,12 +143,12 @@ def master(
     unchecked_in: Mapping[str, Collection[str]],
     settings: Mapping[str, Any],
 ) -> str:
-    """The notebook of a unit with references and tests in it.
+    """A unit's notebook for `otter assign`, with references and tests.
 
-    `unchecked_in` are as in `cells_of`; `settings` are otter's own.
+    `unchecked_in` is the same as for `cells_of`; `settings` are otter's own.
     """
-    told = yaml.safe_dump(dict(settings), sort_keys=False).rstrip()
-    config = _raw(f"{unit.name}-config", f"# ASSIGNMENT CONFIG\n{told}")
+    dumped = yaml.safe_dump(dict(settings), sort_keys=False).rstrip()
+    config = _raw(f"{unit.name}-config", f"# ASSIGNMENT CONFIG\n{dumped}")
     cells = cells_of(course, unit, unchecked_in, KIT)
     return notebook([config, *_marked(course, unit, checks, cells)])
 
@@ -157,7 +156,7 @@ def master(
 def _marked(
     course: Course, unit: Unit, checks: Mapping[str, Sequence[Check]], cells: Sequence[NotebookCell]
 ) -> Iterator[NotebookCell]:
-    """A notebook's cells, with each exercise between otter's markers."""
+    """A notebook's cells, with otter's markers around each exercise."""
     solutions = _solutions(course, unit)
     questions = {
         code_cell(f"{exercise.name}-{part}", "")["id"]: (exercise.name, part)
@@ -174,7 +173,7 @@ def _marked(
             case "answer":
                 text = SOLUTION.format(solution=solutions[name], stub="".join(cell["source"]))
                 yield from _block("SOLUTION", name, [code_cell(f"{name}-answer", text)])
-            case "check":  # otter writes the cell itself
+            case "check":  # otter itself writes the cell that runs them
                 yield from _block("TESTS", name, map(_test_cell, checks[name]))
                 yield _raw(f"{name}-end", "# END QUESTION")
             case _:
@@ -188,7 +187,7 @@ def _block(kind: str, name: str, cells: Iterable[NotebookCell]) -> Iterator[Note
 
 
 def _test_cell(check: Check) -> NotebookCell:
-    # otter puts the message between quotes as it is.
+    # otter puts the message between quotes without escaping it.
     title = check.title.replace("\\", "").replace('"', "'")
     config = f'""" # BEGIN TEST CONFIG\nfailure_message: {json.dumps(title)}\n""" # END TEST CONFIG'
     return code_cell(f"{check.exercise}-{check.name}", f"{config}\n{check.function}")
@@ -199,22 +198,22 @@ def _raw(name: str, text: str) -> NotebookCell:
 
 
 def _solutions(course: Course, unit: Unit) -> Mapping[str, str]:
-    """The reference of each exercise, with what stands before it in its file."""
+    """The reference of each exercise, with the helpers that precede it in its file."""
     found: dict[str, str] = {}
     waiting = ""
     for name, text in _statements(course, unit.name):
         waiting += f"\n\n\n{text}" if name else f"\n{text}"
         if course.unit_of.get(name) == unit.name:
             found[name], waiting = waiting.strip("\n"), ""
-    # Python does not mind where a helper stands.
+    # Helpers after the last reference go with it.
     last = unit.exercise[-1].name
     return found | {last: found[last] + waiting}
 
 
 def _statements(course: Course, unit: str) -> Iterator[tuple[str, str]]:
-    """The statements of a file of references, each with the name it defines, if any.
+    """The statements of a file of references, each with the name that it defines or "".
 
-    What it imports from other units comes as their text: a notebook has no files beside it.
+    An import from another unit becomes that unit's text, because a notebook comes without files.
     """
     text = course.reference_file(unit).read_text("utf-8")
     first, *rest = ast.parse(text).body

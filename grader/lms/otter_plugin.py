@@ -1,12 +1,12 @@
-"""otter-grader: a plugin that grades in our jail what otter would run, and gives otter our scores.
+"""otter-grader: a plugin that grades in our jail and gives otter the scores.
 
-otter runs a submission in a kernel, its tests in the same kernel, and unpickles what that kernel
-wrote. So nothing of a submission may come to that kernel: not its cells, not its files (Python
-imports from the folder in which a kernel starts), not its metadata (which names tests and
-kernels). otter's kernel is given an empty notebook, and what it finds does not count.
+By itself, otter runs a submission and its tests in one kernel, and unpickles a file that the kernel
+wrote. Therefore no part of a submission may reach otter's kernel: not its cells, not its metadata
+(which names tests and kernels), not its files (a kernel imports from its working directory). The
+plugin gives otter an empty notebook and replaces its results.
 
-otter unpacks an autograder into ``source/``, and puts a copy of what was handed in beside it, into
-``submission/``. There it also puts the files that the autograder carries, the solutions among them.
+otter unpacks an autograder into ``source/``, and copies the submission into ``submission/``. It
+also copies the autograder's files there, the solutions among them.
 """
 
 from __future__ import annotations
@@ -34,75 +34,76 @@ from grader.records.faults import HostFault
 from grader.records.grade import ExerciseResult, Grade, counted_elsewhere
 from grader.release.courses import load_carried
 
-COURSE = Path("source", "files", "course")  # where otter unpacks what an autograder carries
-STUDENT = "submission"  # otter does not say whose it is
+COURSE = Path("source", "files", "course")  # where otter unpacks the autograder's course
+STUDENT = "submission"  # otter does not name the student
 
-NO_GRADE = "otter asked for scores before it let anything be graded"
-WEAK = " (weak: code that was written to find the solutions might find them)"
+NO_GRADE = "otter asked for scores before the submission was graded"
+WEAK = " (weak: malicious code might find the solutions)"
 
 
 class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
-    """Named in ``otter_config.json``; its setting ``only`` lists the exercises or units to grade.
+    """Grades a submission for otter.
 
-    Where grading fails on our side it raises, and otter gives no score.
+    ``otter_config.json`` names it; its setting ``only`` lists the exercises or units to grade. It
+    raises if the grader itself fails, and otter then gives no score.
     """
 
-    _told: Grade | None = None
-    _worth = 1.0  # what a point of it counts there
+    _grade: Grade | None = None
+    _worth = 1.0  # points in otter for one point of the grade
 
     def before_grading(self, config: Any) -> None:
-        """Leave nothing beside the submission: otter would unpickle a log that lies there."""
+        """Remove all files except the submission: otter would unpickle a log among them."""
         config.grade_from_log = False
-        self._autograder.chmod(0o700)  # the solutions are in it, and jails may be other users
-        for path in self._handed_in.parent.iterdir():
-            if path != self._handed_in:
+        self._autograder.chmod(0o700)  # it holds the solutions, and a jail may be another user
+        for path in self._submitted.parent.iterdir():
+            if path != self._submitted:
                 _remove(path)
 
     def before_execution(self, submission: object) -> nbformat.NotebookNode:
-        """Grade the file that was handed in; otter gets an empty notebook in its place."""
-        del submission  # otter's reading of the file
-        handed_in = read_submission(STUDENT, self._handed_in)
-        _remove(self._handed_in)  # a kernel imports from the folder in which it starts
+        """Grade the submitted file, and return an empty notebook for otter to run."""
+        del submission  # the file as otter read it
+        submitted = read_submission(STUDENT, self._submitted)
+        _remove(self._submitted)  # a kernel imports from its working directory
         course = load_carried(self._autograder / COURSE)
-        # Containers may lack layers of isolation: what there was is said in the results.
+        # Containers may lack layers of isolation: the results name those that were active.
         grade = grade_one(
             course,
-            handed_in,
+            submitted,
             only=self.plugin_config.get("only", course.asked),
             isolation="weak",
             secrets=[self._autograder],
         )
         if grade.status == "grader_error":
             raise HostFault(grade.message)
-        self._told, self._worth = for_students(grade, course), course.worth
+        self._grade, self._worth = for_students(grade, course), course.worth
         empty = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
         return nbformat.NotebookNode(empty)  # type: ignore[no-untyped-call]
 
     def after_grading(self, results: GradingResults) -> None:
-        """Put our results in the place of all that otter found."""
-        if self._told is None:
+        """Replace otter's results by ours."""
+        if self._grade is None:
             raise HostFault(NO_GRADE)
-        exercises = counted_elsewhere(self._told.exercises, self._worth)
-        ours = GradingResults(list(map(_in_words_of_otter, exercises)), results.notebook)
-        ours.set_output("\n".join(_remarks(self._told)))
+        exercises = counted_elsewhere(self._grade.exercises, self._worth)
+        ours = GradingResults(list(map(_test_file, exercises)), results.notebook)
+        ours.set_output("\n".join(_remarks(self._grade)))
         vars(results).clear()
         vars(results).update(vars(ours))
 
     def generate_report(self) -> str:
-        """What otter prints of us."""
-        if self._told is None:
+        """The lines that otter prints about our grading."""
+        if self._grade is None:
             raise HostFault(NO_GRADE)
-        return "\n".join(_remarks(self._told))
+        return "\n".join(_remarks(self._grade))
 
     @property
-    def _handed_in(self) -> Path:
-        """The submission: otter chose it, and of its path only the name is the student's."""
+    def _submitted(self) -> Path:
+        """The submitted file. Its folder is otter's choice, only its name is the student's."""
         return Path(self.submission_path)
 
     @property
     def _autograder(self) -> Path:
         """The folder in which otter works."""
-        return self._handed_in.parents[1]
+        return self._submitted.parents[1]
 
 
 def _remove(path: Path) -> None:
@@ -112,11 +113,11 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-# --- a grade in otter's words --------------------------------------------------------------------
+# --- a grade in otter's format -------------------------------------------------------------------
 
 
-def _in_words_of_otter(result: ExerciseResult) -> ExceptionTestFile:
-    """One exercise as otter shows a file of tests."""
+def _test_file(result: ExerciseResult) -> ExceptionTestFile:
+    """One exercise as a test file of otter's."""
     findings = verdict_of(result).findings
     cases = [TestCase(f.title, None, f.hidden, f.max, None, None) for f in findings]
     file = ExceptionTestFile(result.name, f"{result.name}.py", cases, all_or_nothing=False)
@@ -124,8 +125,8 @@ def _in_words_of_otter(result: ExerciseResult) -> ExceptionTestFile:
         TestCaseResult(case, "\n".join(_lines(finding)), finding.status == "passed")
         for case, finding in zip(cases, findings, strict=True)
     ]
-    # Points are not always those of the tests that passed: forbidden operations cost all. Where
-    # they are, otter adds up itself, and finds all that there is where all passed.
+    # Forbidden operations cost all points, even those of tests that passed. Otherwise otter's own
+    # sum is right, and exact if all tests passed.
     if round(file.score - result.points, 3) != 0:
         file.update_score(result.points)
     return file
@@ -133,11 +134,11 @@ def _in_words_of_otter(result: ExerciseResult) -> ExceptionTestFile:
 
 def _lines(finding: Finding) -> Iterator[str]:
     yield f"{finding.wording.sign} {finding.status}"
-    yield from (terminal.safe(told) for told in (finding.message, *finding.named) if told)
+    yield from (terminal.safe(text) for text in (finding.message, *finding.named) if text)
 
 
 def _remarks(grade: Grade) -> Iterator[str]:
-    """What concerns the whole submission."""
-    yield from (terminal.safe(told) for told in (grade.message, *grade.notes) if told)
+    """Lines about the whole submission."""
+    yield from (terminal.safe(text) for text in (grade.message, *grade.notes) if text)
     layers = [layer for layer in grade.isolation if layer != "weak"]
     yield f"Isolation: {', '.join(layers) or 'none'}" + (WEAK if "weak" in grade.isolation else "")

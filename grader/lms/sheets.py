@@ -1,6 +1,6 @@
-"""Tables: those of other systems, of which one column is filled in, and a spreadsheet's.
+"""Fills in one column of a table that another system exported; writes a spreadsheet.
 
-All other cells of another system's table stay as they were.
+All other cells of an exported table keep their text.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.grades.table import gradebook_csv
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
 from grader.records.rows import (
     Row,
     counted,
-    gradebook_csv,
     letters,
     separator_of,
     some_of,
@@ -28,7 +28,7 @@ BOM = "\ufeff"
 
 
 class Sheet:
-    """A CSV that another system wrote, and will read again."""
+    """A CSV that another system exported and will import again."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -50,16 +50,16 @@ class Sheet:
             row += [""] * (len(self.header) - len(row))
 
     def place(self, *names: str) -> int | None:
-        """The place of the first of these columns that is there."""
+        """The index of the first of these columns that exists."""
         return next((self.header.index(name) for name in names if name in self.header), None)
 
     def places(self, kinds: Iterable[tuple[Kind, str]]) -> Places:
-        """The same for columns that tell whose a line is, each with the kind of what it tells."""
+        """The indices of the columns that identify a student, each with its kind of key."""
         found = [(kind, self.place(name)) for kind, name in kinds]
         return [(kind, place) for kind, place in found if place is not None]
 
     def required(self, *names: str) -> int:
-        """The place of the first that is there; `CallError` where there is none."""
+        """The index of the first of these columns that exists; raises `CallError` if none does."""
         place = self.place(*names)
         if place is None:
             raise CallError(
@@ -68,7 +68,7 @@ class Sheet:
         return place
 
     def text(self) -> str:
-        """The table as it is now."""
+        """The table as CSV."""
         out = io.StringIO(newline="")
         csv.writer(out, delimiter=self.separator, lineterminator=self._line_end).writerows(
             self.rows
@@ -78,10 +78,10 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of key that tells whose a line is."""
+    """A kind of key that identifies a student in a line of a table."""
 
-    of: Callable[[Row], Sequence[str]]  # what it is for a student
-    read: Callable[[str], str] = str  # the same, from the text of a cell
+    of: Callable[[Row], Sequence[str]]  # a student's keys of this kind
+    read: Callable[[str], str] = str  # the key in a cell
 
 
 def _login(row: Row) -> Sequence[str]:
@@ -98,11 +98,11 @@ LOGIN = Kind(_login, str.casefold)
 EMAIL = Kind(lambda row: [row.person.email.casefold()], str.casefold)
 NAME = Kind(_names, letters)
 
-Places = Sequence[tuple[Kind, int]]  # kinds of keys, and in which cells of a line they stand
+Places = Sequence[tuple[Kind, int]]  # kinds of keys, each with the index of its column
 
 
 class Directory:
-    """Finds a row of the gradebook by what a line of another system's table says of a student."""
+    """Finds a student's row of the gradebook for a line of another system's table."""
 
     def __init__(self, rows: Sequence[Row], places: Places) -> None:
         self._places = places
@@ -114,7 +114,7 @@ class Directory:
                     found.setdefault(key, set()).add(row.student)
 
     def find(self, cells: Sequence[str]) -> Row | None:
-        """The row that the first telling cell points at, if it is one row."""
+        """The row of the first key that belongs to exactly one student."""
         for kind, place in self._places:
             key = kind.read(cells[place].strip())
             found = self._found[kind].get(key, set()) if key else set()
@@ -124,7 +124,7 @@ class Directory:
 
 
 def as_number(cell: str) -> float | None:
-    """The points in a cell, as exact as points are; None where it holds none."""
+    """The points in a cell, rounded to thousandths; None if it holds no number."""
     try:
         found = float(cell.strip().replace(",", "."))
     except ValueError:
@@ -133,7 +133,7 @@ def as_number(cell: str) -> float | None:
 
 
 def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator[str]:
-    """One line about those who have a grade and no line in the table."""
+    """One line that names the students with a grade who are missing from the table."""
     students = {row.student for row in matched}
     left = [row.student for row in rows if row.has_points and row.student not in students]
     if left:
@@ -141,7 +141,7 @@ def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator
 
 
 def without(names: Sequence[str]) -> Iterator[str]:
-    """One line about those who have a line in the table and no grade; as the table names them."""
+    """One line about the table's `names` without a grade."""
     if names:
         yield (
             f"no grade for {counted(len(names), 'row')}, left as before: "
@@ -153,7 +153,7 @@ def without(names: Sequence[str]) -> Iterator[str]:
 
 
 def _fresh(totals: Totals) -> Filled:
-    """The gradebook, for whoever opens it in a spreadsheet: all its columns, or pseudonyms."""
+    """The gradebook with all its columns, for a spreadsheet program."""
     return Filled(gradebook_csv(totals.rows, totals.exercises, totals.scale))
 
 

@@ -1,6 +1,6 @@
-"""What a system can do, as data, and the work that is the same for all of them.
+"""Describes a system as data, and does the work that all systems share.
 
-Each module beside this one describes one system: it makes a `System` of what applies to it.
+Each system's module fills in a `System`.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Totals:
-    """What a table of grades is made of."""
+    """The contents of a table of grades."""
 
-    rows: Sequence[Row]  # with the exported exercises only
+    rows: Sequence[Row]  # narrowed to the exported exercises
     exercises: tuple[str, ...]
-    title: str  # of the course, or of the assignment
-    most: float  # points, as the system counts them
-    scale: float = 1.0  # what one point of a grade counts there
-    column: str | None = None  # the one for the totals, where it was named
+    title: str  # the course's, or the assignment's
+    most: float  # maximum points in the system
+    scale: float = 1.0  # points in the system for one point of a grade
+    column: str | None = None  # the title of the totals' column, if the user named it
 
     def of(self, row: Row) -> float | None:
-        """A student's points, as the system counts them; None where they are not known."""
+        """A student's points in the system; None if they are unknown."""
         return None if row.total is None else scaled(row.total, self.scale)
 
 
 @dataclass(frozen=True)
 class Filled:
-    """A table to upload, and what someone should know about it."""
+    """A table to upload, with notes for the person who exports it."""
 
     text: str
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Table:
     """A CSV that takes the grades of a class."""
 
-    file: str  # what it is called where nobody says
+    file: str  # the default name
     fresh: Callable[[Totals], Filled]
-    into: Callable[[Totals, Path], Filled] | None = None  # fills in one that the system exported
+    into: Callable[[Totals, Path], Filled] | None = None  # fills in a CSV that the system exported
     nameless: bool = False  # whether it makes sense with pseudonyms
 
 
@@ -63,16 +63,16 @@ class ResultFiles:
     """A file of results for each student."""
 
     file: str
-    of: Callable[[Row, Course, float], bytes]  # the last is what one point counts there
+    of: Callable[[Row, Course, float], bytes]  # the number is the scale, as in `Totals`
 
 
 @dataclass(frozen=True)
 class Host:
-    """How the system runs us: ``grader host NAME ARGUMENT``."""
+    """The command by which the system runs the grader: ``grader host NAME ARGUMENT``."""
 
     run: Callable[[Any], None]
     argument: str  # its name in the help
-    about: str  # the argument
+    about: str  # its description in the help
     example: str
     help: str
     kind: type[Any] = str  # the argument's type
@@ -80,26 +80,30 @@ class Host:
 
 @dataclass(frozen=True)
 class Bundle:
-    """What ``grader release NAME`` writes.
+    """The folder that ``grader release NAME`` writes.
 
-    `write` takes a course and a folder, and by name ``replace`` and its `options`; one that is
-    `recorded` also ``report``, which it calls for each unit, and ``jobs``. It returns the files.
+    `write` takes a course and a folder, and by name ``replace`` and its `options`. If `recorded`,
+    it also takes ``jobs``, and ``report``, which it calls after each exercise. It returns the
+    files.
     """
 
     write: Callable[..., list[Path]]
-    said: Callable[[Path, int], Sequence[str]]  # the lines about it, given its number of files
+    said: Callable[[Path, int], Sequence[str]]  # lines to print, from the folder and file count
     example: str  # a folder
     help: str
-    options: tuple[str, ...] = ()  # of ``seed`` and ``torch_index``
+    options: tuple[str, ...] = ()  # any of ``seed`` and ``torch_index``
     recorded: bool = False
 
 
 @dataclass(frozen=True)
 class System:
-    """One that submissions come from, grades go to, or that runs us; None is what it cannot do."""
+    """A system that sends submissions, takes grades, or runs the grader.
 
-    name: str  # as commands have it
-    title: str  # as people write it
+    A field is None if the system cannot do that.
+    """
+
+    name: str  # in commands
+    title: str  # in messages
     downloads: Downloads | None = None
     grades: Table | ResultFiles | None = None
     host: Host | None = None
@@ -111,24 +115,24 @@ class System:
 
 @dataclass(frozen=True)
 class Part:
-    """What is exported of a course: these exercises, under this title."""
+    """The exported part of a course: its exercises and title."""
 
     title: str
     exercises: tuple[str, ...]
-    assignment: Assignment | None = None  # that they are, if it is one
+    assignment: Assignment | None = None  # the assignment that has these exercises
 
     def scale(self, most: float) -> float:
-        """What one point of the exercises' `most` counts elsewhere."""
+        """Points in the system for one point here; `most` is the exercises' maximum here."""
         return self.assignment.scale(most) if self.assignment is not None else 1.0
 
     def most(self, most: float) -> float:
-        """What the exercises' `most` counts elsewhere."""
+        """Maximum points in the system; `most` is the exercises' maximum here."""
         points = self.assignment.points if self.assignment is not None else None
         return most if points is None else points
 
 
 def totals(rows: Sequence[Row], what: Part, column: str | None = None) -> Totals:
-    """What a table of these grades is made of."""
+    """The contents of a table of these grades."""
     own = [narrowed(row, what.exercises) for row in rows]
     most = max((row.grade.max for row in own if row.grade), default=0.0)
     return Totals(own, what.exercises, what.title, what.most(most), what.scale(most), column)
@@ -139,7 +143,7 @@ def write_results(
 ) -> Path:
     """Write a file of results for each student who has a grade, into a new folder.
 
-    Raises `CallError` where `to` holds something else.
+    Raises `CallError` if `to` is not empty.
     """
     graded = {row.student: row for row in rows if row.has_points}
     stems = file_stems(graded)
@@ -167,10 +171,10 @@ def grade_one(
 ) -> Grade:
     """Grade one submission with public checks and hidden graders, for a system that runs us.
 
-    `secrets` is what no submission may read, besides the solutions. Raises `CallError` where the
-    isolation that is asked for cannot be had.
+    Submissions can read neither `secrets` nor the solutions. Raises `CallError` if this machine
+    cannot provide the isolation.
     """
-    from grader.grading.order import Order  # commands that grade nothing need not load it
+    from grader.grading.order import Order  # not needed to export or release
 
     exercises = course.select(only)
     order = Order(
@@ -183,7 +187,7 @@ def grade_one(
         remembers=True,
     )
     with order.desk() as desk:
-        # It loads torch, which the desk began to load beside us.
+        # This import loads torch. By now the desk's warm process is loading it in parallel.
         from grader.grading.ladder import grade_submission
 
         return grade_submission(desk, submission)

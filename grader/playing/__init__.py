@@ -1,7 +1,7 @@
-"""A model made of a student's own answers learns something: a screen, a page, questions to ask it.
+"""Trains a model made of a student's own answers, shows the training, and lets the student ask it.
 
-What is played is a script of the course, ``afterwards/play/NAME.py``, which makes a `Game`. The
-student's code runs in this process, at their own desk.
+A script of the course, ``afterwards/play/NAME.py``, makes a `Game`. The student's code runs in this
+process, on their own computer.
 """
 
 from grader.playing.game import Exam, Game, Recipe, Scene

@@ -1,4 +1,4 @@
-"""The attention weights of a model, read while the student's own code computes them."""
+"""Reads a model's attention weights while the student's own code computes them."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from torch.utils._pytree import tree_leaves
 
 from grader.playing.game import Game, Scene
 
-CLOSE = 1e-4  # by how much the sum of a row may miss one
+CLOSE = 1e-4  # the largest error in the sum of a row, which should be 1
 
 
 @dataclass(frozen=True)
 class Head:
-    """The weights of one head while it read a text: rows are queries, columns are keys."""
+    """The weights of a head on a text: rows are queries, columns are keys."""
 
     name: str  # "layer 1, head 2", both counted from 1
     weights: tuple[tuple[float, ...], ...]
 
     def on(self, focus: Sequence[tuple[int, int]]) -> float:
-        """How much of the weight of these rows is on these columns, on average over the rows."""
+        """The weight on these (row, column) places, averaged over the rows."""
         inside = [place for place in focus if max(place) < len(self.weights)]
         rows = {row for row, _ in inside}
         return sum(self.weights[row][column] for row, column in inside) / max(1, len(rows))
 
 
 def heads_of(game: Game, model: nn.Module, heads: int, text: str) -> list[Head]:
-    """Every head's weights, layer by layer; none where the model shows none.
+    """The weights of all heads, layer by layer; empty if none were found.
 
-    A weight matrix is what has a row and a column for each token, and rows that sum to one.
+    Any matrix with a row and a column for each token, and rows that sum to one, counts as weights.
     """
     ids = game.ids([text])
     watching = _Watching(ids.shape[1])
-    # In one piece, torch's own attention shows no weights: its plain form computes them.
+    # torch's fused attention computes no weights that could be seen, but its MATH backend does.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watching:
         model(ids)
     seen = watching.weights
-    if any(map(_causal, seen)):  # a softmax before the mask is no weight yet
+    if any(map(_causal, seen)):  # then the others come from a softmax before the mask
         seen = [weights for weights in seen if _causal(weights)]
     matrices = [matrix for weights in seen for matrix in weights.tolist()]
     named = len(matrices) % heads == 0
@@ -56,17 +56,17 @@ def heads_of(game: Game, model: nn.Module, heads: int, text: str) -> list[Head]:
 
 
 def most_on(heads: Sequence[Head], scene: Scene) -> Head | None:
-    """The head that looks most where the scene says."""
+    """The head with the most weight on the scene's focus."""
     return max(heads, key=lambda head: head.on(scene.focus), default=None)
 
 
 class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Keeps what looks like attention weights over this many tokens: (heads, tokens, tokens)."""
+    """Keeps tensors that look like attention weights over this many tokens."""
 
     def __init__(self, tokens: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tokens = tokens
-        self.weights: list[Tensor] = []
+        self.weights: list[Tensor] = []  # each (heads, tokens, tokens)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
@@ -82,7 +82,7 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         sums = found.sum(dim=-1)
         if bool((found < 0).any()) or not torch.allclose(sums, torch.ones_like(sums), atol=CLOSE):
             return
-        # The same weights come again: as a view, a copy, or after a dropout that does nothing.
+        # The same weights appear again: as a view, a copy, or after a dropout without effect.
         if not any(torch.equal(found, known) for known in self.weights):
             self.weights.append(found.clone())
 

@@ -1,25 +1,27 @@
-"""A training as a curve: of characters for a terminal, and as SVG for a page."""
+"""Draws the curves of a training: with characters for a terminal, and as SVG for a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
 
-WIDTH, HEIGHT = 60, 7  # characters of a curve of text
+WIDTH, HEIGHT = 60, 7  # in characters
 BLOCKS, PLAIN = "▁▂▃▄▅▆▇█", "#"
 
-# Of a picture, in its own units.
+# Of an SVG, in its own units: its size, then its margins.
 BROAD, TALL = 640.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 12.0, 14.0, 26.0
-LOSS, GUESS, EXACT, SINGLE = "#2f7de1", "#c05a12", "#1f9d57", "#8a63d2"  # on light and on dark
+# Colours that are visible on light and on dark.
+LOSS, GUESS, EXACT, SINGLE = "#2f7de1", "#c05a12", "#1f9d57", "#8a63d2"
 
 
 def in_characters(
     values: Sequence[float], last: int, least: float, blocks: str = BLOCKS
 ) -> Iterator[str]:
-    """Lines of text, from above: a column is the mean of some steps; `least` has room in any case.
+    """The lines of a curve, from top to bottom; each column shows the mean of some steps.
 
-    The width stands for all steps, so that the curve grows to the right.
+    The width covers all `last` steps, so the curve grows to the right. The height covers `least`
+    or more.
     """
     columns = min(WIDTH, last)
     means = []
@@ -37,7 +39,7 @@ def in_characters(
 
 
 def loss_svg(losses: Sequence[float], last: int, guessing: float) -> str:
-    """The loss of every step, and a line for the loss of guessing."""
+    """The loss of each step, and a line for the loss of guessing."""
     top = 1.15 * max([guessing, *losses])
     points = [*enumerate(losses, 1)]
     return _svg(
@@ -55,7 +57,7 @@ def loss_svg(losses: Sequence[float], last: int, guessing: float) -> str:
 
 
 def shares_svg(marks: Sequence[tuple[int, float, float]], last: int, names: tuple[str, str]) -> str:
-    """How many characters, and how many whole answers, were right after so many steps."""
+    """The shares of characters and of whole answers that were right, by the number of steps."""
     characters = [(step, share) for step, share, _ in marks]
     whole = [(step, share) for step, _, share in marks]
     described = ""

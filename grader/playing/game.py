@@ -1,4 +1,4 @@
-"""What is played, as data: a course's script makes one `Game`, out of the student's own answers."""
+"""A game as data: a script of the course makes a `Game` from the student's own answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.records.faults import CallError
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the model learns: a rate that rises to `lr` and falls to zero, and one batch a step."""
+    """The settings of a training; the learning rate rises to `lr`, then falls to zero."""
 
     steps: int
     lr: float
@@ -26,7 +26,7 @@ class Recipe:
     eps: float = 1e-8
 
     def rate(self, step: int, last: int) -> float:
-        """The learning rate of a step, of which there are `last`; steps count from 1."""
+        """The learning rate of a step, from 1 to `last`."""
         if step <= self.warm_up:
             return self.lr * step / self.warm_up
         return self.lr * (last - step + 1) / (last - self.warm_up)
@@ -37,26 +37,26 @@ class Exam:
     """Questions that the model never learns from, each with one right answer."""
 
     questions: Sequence[str]
-    answer: Callable[[str], str]  # the right one to any question
-    enough: float = 0.995  # of all answers right, twice in a row: the model has learnt it
+    answer: Callable[[str], str]  # gives the right answer to any question
+    enough: float = 0.995  # training ends when this share of answers is right twice in a row
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A text, and the weights of a head that are of interest while the model reads it."""
+    """A text, and the attention weights to look at while the model reads it."""
 
     text: str
-    focus: Sequence[tuple[int, int]]  # rows and columns: which head looks there most?
+    focus: Sequence[tuple[int, int]]  # (row, column) places; the head with most weight is shown
     meaning: str  # of the focus: "looks at the units, to know the carry"
 
 
 @dataclass(frozen=True)
 class Game:
-    """A model to train, and what to ask it: made by a script of the course.
+    """A model to train and questions to ask it, made by a script of the course.
 
-    Four functions are the student's: `model` builds one with a number of heads, `loss` compares its
-    logits with the ids that it read, `update` makes a step of one parameter, `generate` goes on
-    with a text.
+    Four functions are the student's own. `model` builds a model with a number of heads, and `loss`
+    compares its logits with the ids that it read. `update` makes a step of a parameter, and
+    `generate` continues a text.
     """
 
     title: str
@@ -69,29 +69,29 @@ class Game:
     update: Callable[..., tuple[Tensor, Tensor, Tensor]]
     generate: Callable[[nn.Module, Tensor, int, int], Tensor]
     recipe: Recipe
-    batch: Callable[[random.Random], Sequence[str]]  # texts of one length
-    prompts: Sequence[str]  # that it goes on with while it learns, all of one length
-    length: int  # how many characters it answers with
-    read: Callable[[str], str]  # what somebody typed, as a prompt; raises ValueError with a reason
-    invitation: str  # what to type: "a sum, such as 57+68"
+    batch: Callable[[random.Random], Sequence[str]]  # equally long texts
+    prompts: Sequence[str]  # continued during the training
+    length: int  # of an answer, in characters
+    read: Callable[[str], str]  # turns typed text into a prompt; raises ValueError with a reason
+    invitation: str  # an example of a question: "a sum, such as 57+68"
     scene: Scene
     exam: Exam | None = None
     backwards: bool = False  # whether an answer's last character comes first, as in sums on paper
-    answers: str = "answers"  # what an exam counts: "sums"
-    characters: str = "characters"  # of which an answer is made: "digits"
-    without: Mapping[str, str] = field(default_factory=dict)  # what to see without "mask", …
+    answers: str = "answers"  # the word for the answers in an exam: "sums"
+    characters: str = "characters"  # the word for the characters of an answer: "digits"
+    without: Mapping[str, str] = field(default_factory=dict)  # remarks for "mask", "scale", …
 
     @property
     def guessing(self) -> float:
-        """The loss of one who holds every character for equally likely."""
+        """The loss of a model that finds all characters equally likely."""
         return math.log(len(self.alphabet))
 
     def batch_of(self, count: int) -> Sequence[str]:
-        """So many texts that it learns from, always the same ones."""
+        """The first `count` texts of a batch that is always the same."""
         return self.batch(random.Random(0))[:count]
 
     def ids(self, texts: Sequence[str]) -> Tensor:
-        """Texts of one length as ids: (batch, tokens)."""
+        """Texts of equal length as ids: (batch, tokens)."""
         places = {character: place for place, character in enumerate(self.alphabet)}
         return torch.tensor([[places[character] for character in text] for text in texts])
 
@@ -104,20 +104,20 @@ class Game:
         return answer[::-1] if self.backwards else answer
 
     def prompt(self, typed: str) -> str:
-        """What somebody typed, as the model reads it; raises `CallError` for what it cannot."""
+        """Typed text as the model reads it; raises `CallError` if it cannot read it."""
         try:
             prompt = self.read(typed)
         except ValueError as error:
             raise CallError(str(error)) from None
         unknown = sorted({c for c in prompt if c not in self.alphabet})
         if unknown:
-            raise CallError(f"the model knows no {', '.join(map(repr, unknown))}")
+            raise CallError(f"the model does not know {', '.join(map(repr, unknown))}")
         return prompt
 
 
 def game_of(names: Mapping[str, Any], script: str) -> Game:
-    """The game that a script has made; raises `CallError` where it made none, or several."""
+    """The game in a script's variables; raises `CallError` unless it made exactly one."""
     found = [value for value in names.values() if isinstance(value, Game)]
     if len(found) != 1:
-        raise CallError(f"{script} makes {len(found) or 'no'} Game: a script makes one")
+        raise CallError(f"{script} makes {len(found) or 'no'} Game: a script must make one")
     return found[0]

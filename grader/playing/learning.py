@@ -1,4 +1,4 @@
-"""A student's model learns, by the student's own loss and step; what was reached on the way."""
+"""Trains a student's model by the student's own loss and update, and records the progress."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from grader.playing import removal
 from grader.playing.game import Game
 from grader.records.faults import CallError
 
-EVERY = 20  # steps from one look at what it can do to the next
-A_LOOK = 200  # questions of it; all of them once so few say that it has learnt
+EVERY = 20  # steps between two looks at the model's answers
+A_LOOK = 200  # exam questions at a look; if enough are right, all questions follow
 FAR_ABOVE = 2.0  # times the loss of guessing
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What somebody may choose of one training."""
+    """The options of a training."""
 
     seed: int = 1
     steps: int | None = None
     heads: int | None = None
-    std: float | None = None  # of tables that are drawn anew; as the model draws them if None
+    std: float | None = None  # of tables that are drawn again; None keeps the model's own
     without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A prompt, what the model made of it, and what is right, if the game knows."""
+    """A prompt, the model's answer, and the right answer, if the game knows it."""
 
     prompt: str
     answer: str
@@ -47,17 +47,17 @@ class Sample:
 
 @dataclass(frozen=True)
 class Mark:
-    """How many questions of an exam were answered rightly after so many steps."""
+    """The result of an exam after a number of steps."""
 
     step: int
     questions: int
     characters: float  # the share of characters that are right
-    exact: float  # the share of answers in which all are
+    exact: float  # the share of answers in which all characters are right
 
 
 @dataclass
 class Learning:
-    """One training, as far as it has come: `steps` goes on with it."""
+    """The state of a training; `steps` continues it."""
 
     game: Game
     choices: Choices
@@ -65,11 +65,11 @@ class Learning:
     marks: list[Mark] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     seconds: float = 0.0
-    learnt: bool = False  # enough of an exam, twice
+    learnt: bool = False  # passed the exam twice in a row
     interrupted: bool = False
 
     def __post_init__(self) -> None:
-        """Build the model, and take away from it what is to be done without."""
+        """Build the model, and remove the parts that the choices leave out."""
         choices, game = self.choices, self.game
         self.heads = choices.heads if choices.heads is not None else game.heads
         self.last = choices.steps if choices.steps is not None else game.recipe.steps
@@ -88,7 +88,7 @@ class Learning:
             )
             for table in self.held:
                 table.zero_()
-        # The largest standard deviation of a table before anything is learnt.
+        # The largest standard deviation of a table before the training.
         tables = removal.tables_of(game, built)
         self.first_spread = max((table.std().item() for table in tables), default=0.0)
         self.model = removal.without(game, built, choices.without, self.heads)
@@ -101,11 +101,11 @@ class Learning:
 
     @property
     def step(self) -> int:
-        """How many steps were made."""
+        """The number of steps so far."""
         return len(self.losses)
 
     def steps(self) -> Iterator[None]:
-        """Learn, and stop after each step for somebody to look; raises `CallError` for a NaN."""
+        """Train, and yield after each step; raises `CallError` if the loss is not finite."""
         began = time.monotonic()
         while self.step < self.last and not self.learnt:
             self._learn()
@@ -115,7 +115,7 @@ class Learning:
             yield
 
     def finish(self) -> None:
-        """Ask all that there is to ask, of the model as it is now."""
+        """Continue all prompts and take the whole exam with the current model."""
         self.samples = self.answers([*self.game.prompts])
         exam, last = self.game.exam, self.marks[-1] if self.marks else None
         if exam is None:
@@ -125,7 +125,7 @@ class Learning:
             self.marks = [one for one in self.marks if one.step != self.step] + [mark]
 
     def _learn(self) -> None:
-        """One step: a batch, its loss, and every parameter moved by the student's own function."""
+        """Take a step: compute the loss of a batch, and update every parameter."""
         game, recipe = self.game, self.game.recipe
         ids = game.ids(game.batch(self.random))
         self.model.train()
@@ -133,12 +133,12 @@ class Learning:
         wanted = (*ids.shape, len(game.alphabet))
         if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted:
             raise CallError(
-                f"the model's logits must have the shape {wanted}, and have {_shape(logits)}"
+                f"the model's logits must have the shape {wanted}, but have {_shape(logits)}"
             )
         loss = game.loss(logits, ids)
         if not isinstance(loss, Tensor) or loss.shape != () or not loss.requires_grad:
             raise CallError(
-                f"the loss must be one number with a gradient, and is of shape {_shape(loss)}"
+                f"the loss must be one number with a gradient, but has the shape {_shape(loss)}"
             )
         value = loss.item()
         if not math.isfinite(value):
@@ -180,13 +180,13 @@ class Learning:
     # --- asking ----------------------------------------------------------------------------------
 
     def answers(self, prompts: list[str], length: int | None = None) -> list[Sample]:
-        """What the model makes of prompts of one length."""
+        """The model's answers to prompts, which must all have the same length."""
         game = self.game
         length = game.length if length is None else length
         self.model.eval()
         ids = game.ids(prompts)
         with torch.no_grad():
-            # The last place of a window has no target, so what is predicted there is not learnt.
+            # The last place of a window has no target, so predictions there are untrained.
             longer = game.generate(self.model, ids, length, game.context - 1)
         wanted = (ids.shape[0], ids.shape[1] + length)
         if not isinstance(longer, Tensor) or tuple(longer.shape) != wanted:
@@ -199,12 +199,16 @@ class Learning:
         ]
 
     def ask(self, typed: str) -> Sample:
-        """What the model makes of what somebody typed; raises `CallError` if it cannot read it."""
+        """The model's answer to typed text; raises `CallError` if it cannot read the text."""
         (sample,) = self.answers([self.game.prompt(typed)])
         return sample
 
     def fed(self) -> float:
-        """The share of answers that are right where the model reads the right answer along."""
+        """The share of right answers when the model reads the right answer as its input.
+
+        Each character is predicted from the question and the right characters before it, as in
+        training.
+        """
         assert self.game.exam is not None
         questions = [*self.game.exam.questions]
         whole = self.game.ids(
@@ -218,7 +222,7 @@ class Learning:
         return sum(same) / len(same)
 
     def _look(self) -> None:
-        """Go on with a few prompts, and take a part of the exam; all of it where that is well."""
+        """Continue the prompts, and take a part of the exam; take all of it if that goes well."""
         game = self.game
         self.samples = self.answers([*game.prompts])
         if game.exam is None:
@@ -243,28 +247,26 @@ class Learning:
         exact = sum(sample.correct for sample in samples) / len(samples)
         return Mark(self.step, len(samples), sum(same) / len(same), exact)
 
-    # --- what to say of it -----------------------------------------------------------------------
+    # --- for remarks -----------------------------------------------------------------------------
 
     @property
     def starts_too_high(self) -> bool:
-        """Whether the first loss is far above that of guessing."""
+        """Whether the first loss is far above the loss of guessing."""
         return bool(self.losses) and self.losses[0] > FAR_ABOVE * self.game.guessing
 
 
 def _require(game: Game, choices: Choices, heads: int, last: int) -> None:
-    """Raise `CallError` for a choice that cannot be."""
+    """Raise `CallError` for an impossible choice."""
     if last < 1:
         raise CallError(f"--steps must be at least 1, got {last}")
     if heads < 1 or game.width % heads:
         fit = ", ".join(str(n) for n in range(1, 17) if game.width % n == 0)
-        raise CallError(f"{heads} heads do not divide the width of {game.width}: take one of {fit}")
+        raise CallError(f"{heads} heads do not divide the width of {game.width}: choose from {fit}")
     if choices.std is not None and not 0 < choices.std < math.inf:
         raise CallError(f"--std must be above 0, got {choices.std:g}")
     for part in choices.without:
         if part not in removal.PARTS:
-            raise CallError(
-                f"nothing called {part!r} can be left out; what can: {', '.join(removal.PARTS)}"
-            )
+            raise CallError(f"{part!r} cannot be left out; choose from {', '.join(removal.PARTS)}")
 
 
 def _shape(value: object) -> str:

@@ -1,4 +1,4 @@
-"""`grader.play`: the same in a notebook's cell, which moves while the model learns."""
+"""`grader.play`: a game in a notebook, whose cell is redrawn while the model learns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grader.student.heatmap import Heatmap, heatmap
 from grader.student.notebook import found_course
 from grader.student.notebook_display import NotChecked, on_page
 
-FRAME = 0.5  # seconds between two pictures: each is sent to a browser
+FRAME = 0.5  # seconds between pictures, since each is sent to a browser
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,14 +37,14 @@ class Asked:
 
 
 class Played:
-    """A model that has learnt something: ask it, and look at its heads."""
+    """A trained model to ask questions, and its heads to look at."""
 
     def __init__(self, session: Session, heads: Sequence[Head]) -> None:
         self._session = session
         self.heads = heads
 
     def ask(self, typed: str) -> Asked:
-        """What it makes of what you type, such as ``played.ask("57+68")``."""
+        """The model's answer to a text, such as ``played.ask("57+68")``."""
         try:
             with self._session.at_work():
                 sample = self._session.learning.ask(typed)
@@ -53,14 +53,14 @@ class Played:
         return Asked(words.line_of(sample, backwards=self._session.opened.game.backwards))
 
     def attention(self, layer: int | None = None, head: int = 1) -> Heatmap:
-        """A head's weights, both counted from 1; without them, those of the one that was drawn."""
+        """The weights of a head, or of the drawn head; `layer` and `head` count from 1."""
         scene = self._session.opened.game.scene
         found = most_on(self.heads, scene)
         if layer is not None:
             name = f"layer {layer}, head {head}"
             found = next((one for one in self.heads if one.name == name), None)
         if found is None:
-            raise NotChecked("there is no such head, or none that shows its weights")
+            raise NotChecked("there is no such head, or the model shows no weights")
         tokens = [words.letter(character) for character in scene.text]
         return heatmap(found.weights, tokens=tokens, title=found.name)
 
@@ -71,7 +71,7 @@ class Played:
 
 @dataclass(frozen=True, repr=False)
 class _Frame:
-    """A training at one moment, as HTML and as text."""
+    """The state of a training, as HTML and as text."""
 
     learning: Learning
     below: tuple[str, ...] = ()
@@ -102,8 +102,8 @@ def play(
 ) -> Played:
     """Train a model made of your own saved answers, as ``grader play`` does, and return it.
 
-    It writes the page ``NAME.html``, unless `out` says where. Interrupt the kernel to end the
-    training, and go on with what is learnt by then. Raises `CallError` for what cannot be played.
+    It writes a page to `out`, by default ``NAME.html``. Interrupt the kernel to end the training
+    early, and to use the model as it is then. Raises `NotChecked` for a game that cannot be played.
     """
     parts = tuple(part.strip() for part in without.split(",") if part.strip())
     try:
@@ -145,7 +145,7 @@ def _played(session: Session) -> Played:
 
 
 def _train(learning: Learning, handle: Any) -> None:
-    """Learn, and show how it goes; an interrupt of the kernel ends the training alone."""
+    """Train and show the progress; an interrupt of the kernel ends only the training."""
     shown = time.monotonic()
     try:
         for _ in learning.steps():

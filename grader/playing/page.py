@@ -1,6 +1,6 @@
-"""What came of a training, as one page that asks for nothing from anywhere, and as HTML for a cell.
+"""The results of a training, as a page that loads no other files, and as HTML for a cell.
 
-Text in it is escaped; pictures are SVG that stands on light and on dark.
+Text is escaped. Pictures are SVG, with colours for light and dark pages.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from grader.playing.curve import loss_svg, shares_svg
 from grader.playing.learning import Learning
 from grader.playing.opening import Opened
 
-COLORS = {"right": "#1f9d57", "wrong": "#d8453c", "mark": "#d8453c"}  # on light and on dark
+COLORS = {"right": "#1f9d57", "wrong": "#d8453c", "mark": "#d8453c"}
 
 
 def page(opened: Opened, learning: Learning, heads: Sequence[Head]) -> str:
-    """The page to show around."""
+    """The whole page."""
     game = opened.game
     template = resources.files("grader.playing").joinpath("templates", "page.html")
     return Template(template.read_text("utf-8")).substitute(
@@ -41,13 +41,13 @@ def page(opened: Opened, learning: Learning, heads: Sequence[Head]) -> str:
 
 
 def curves(learning: Learning) -> str:
-    """The loss, and below it what was right, where there is an exam."""
+    """The curve of the loss, and, with an exam, the curve of right answers below it."""
     game, marks = learning.game, learning.marks
     drawn = [("The loss of every step", loss_svg(learning.losses, learning.last, game.guessing))]
     if marks:
         shares = [(mark.step, mark.characters, mark.exact) for mark in marks]
         names = game.characters, game.answers
-        about = f"{names[0].capitalize()} and {names[1]} that are right, of those never learnt from"
+        about = f"Right {names[0]} and {names[1]}, among those that were not used for training"
         drawn.append((about, shares_svg(shares, learning.last, names)))
     return "".join(
         f"<figure><figcaption>{_text(title)}</figcaption>{svg}</figure>" for title, svg in drawn
@@ -55,7 +55,7 @@ def curves(learning: Learning) -> str:
 
 
 def cell(learning: Learning, below: Iterable[str] = ()) -> str:
-    """A training as a notebook's cell shows it, while it goes on and at its end."""
+    """The state of a training as HTML for a notebook's cell."""
     lines = [words.progress(learning), *(words.shares(learning) or ())]
     return (
         f"<div><p><strong>{'<br>'.join(map(_text, lines))}</strong></p>{curves(learning)}"
@@ -87,7 +87,7 @@ def recipe(learning: Learning) -> list[tuple[str, str]]:
 
 
 def command(name: str, learning: Learning) -> str:
-    """What to type to see the same."""
+    """The shell command that repeats the training."""
     choices = learning.choices
     given = {
         "seed": choices.seed if choices.seed != 1 else None,
@@ -121,7 +121,7 @@ def _head(head: Head, tokens: Sequence[str]) -> str:
 
 
 def _samples(learning: Learning, *, last: bool) -> str:
-    """What it answered; unless these answers are the `last`, others may have brackets."""
+    """The model's answers. The `last` need no words about brackets if all of them are right."""
     game = learning.game
     brackets = not last or not all(sample.correct for sample in learning.samples)
     lines = (
@@ -129,8 +129,8 @@ def _samples(learning: Learning, *, last: bool) -> str:
         for sample in learning.samples
     )
     joined = "\n".join(lines)
-    told = f'<p class="faint">{_text(words.in_brackets(game))}</p>'
-    below = told if game.exam and brackets else ""
+    legend = f'<p class="faint">{_text(words.in_brackets(game))}</p>'
+    below = legend if game.exam and brackets else ""
     return f'<pre class="samples">{joined}</pre>{below}' if learning.samples else ""
 
 

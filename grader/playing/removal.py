@@ -1,7 +1,7 @@
-"""What is taken away from a student's model, to see what it was good for.
+"""Removes a part of a student's model, such as the mask, to show the part's purpose.
 
-Nothing of the student's code changes: its calls of torch are answered differently meanwhile. What
-could not be taken away is said; nothing is claimed of a model that is as it was.
+The student's code stays unchanged; while the model runs, its calls to torch give other results. If
+a part cannot be found and removed, a `CallError` says so.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from grader.records.faults import CallError
 
 MASK, POSITIONS, SCALE = PARTS = ("mask", "positions", "scale")
 
-LOW = -1e3  # a score below this is hidden: -inf, -1e9, the smallest float
+LOW = -1e3  # scores below this are hidden: -inf, -1e9, the smallest float
 EXPONENTIALS = ("softmax", "exp", "exp_")
-INTO = ("__setitem__", "__iadd__", "__isub__", "__imul__")  # in place, though no _ ends the name
+INTO = ("__setitem__", "__iadd__", "__isub__", "__imul__")  # in place, without _ at the end
 
 NO_MASK = (
-    "no mask was found that could be taken away: it looks for what hides the keys above the "
-    "diagonal, and with it away the first tokens of your model still do not see the last one"
+    "no mask was found that could be left out: the search is for an operation that hides the keys "
+    "above the diagonal. With all such operations left out, your model's first tokens still do not "
+    "see the last token"
 )
 NO_SCALE = (
-    "no scale was found that could be undone: it looks for a softmax, or exp, of scores with a row "
-    "and a column for each token"
+    "no scale was found that could be undone: the search is for a softmax, or exp, of scores with "
+    "a row and a column for each token"
 )
 NO_POSITIONS = (
-    "no positions were found that could be taken away: it looks for a parameter of the shape "
-    "({context}, {width}), one row for each place"
+    "no positions were found that could be left out: the search is for a parameter of the shape "
+    "({context}, {width}), with a row for each place"
 )
 
 
 def without(game: Game, model: nn.Module, parts: Collection[str], heads: int) -> nn.Module:
-    """The model as it computes without the mask, or the scale; raises `CallError` if it cannot."""
+    """The model without its mask or its scale; raises `CallError` if they cannot be removed."""
     factor = (game.width / heads) ** 0.5 if SCALE in parts else None
     if MASK not in parts and factor is None:
         return model
@@ -57,7 +58,7 @@ def without(game: Game, model: nn.Module, parts: Collection[str], heads: int) ->
 
 
 def positions_of(game: Game, model: nn.Module) -> list[nn.Parameter]:
-    """The tables with a row for each place; raises `CallError` where there is none."""
+    """The tables with a row for each place; raises `CallError` if there is none."""
     table = (game.context, game.width)
     found = [p for p in model.parameters() if tuple(p.shape) in (table, table[::-1])]
     if not found:
@@ -66,13 +67,13 @@ def positions_of(game: Game, model: nn.Module) -> list[nn.Parameter]:
 
 
 def tables_of(game: Game, model: nn.Module) -> list[nn.Parameter]:
-    """The tables of tokens and of positions: a row, or a column, for each of them."""
+    """The tables of tokens and positions, which have a row or a column for each of them."""
     sizes = {len(game.alphabet), game.context}
     return [p for p in model.parameters() if p.ndim == 2 and sizes & {*p.shape}]
 
 
 class _Altered(nn.Module):
-    """A model whose calls of torch are answered differently."""
+    """A model whose calls to torch give other results."""
 
     def __init__(self, model: nn.Module, mask: bool, factor: float | None) -> None:
         super().__init__()
@@ -86,13 +87,13 @@ class _Altered(nn.Module):
 
 
 class _Undoing(TorchFunctionMode):
-    """Hides no key, and multiplies scores by `factor`; a matrix of scores is square."""
+    """Undoes masks, and multiplies scores by `factor`; scores are recognised as square matrices."""
 
     def __init__(self, mask: bool, factor: float | None) -> None:
         super().__init__()
         self.mask = mask
         self.factor = factor
-        self.unmasked = self.unscaled = 0  # how often
+        self.unmasked = self.unscaled = 0  # the number of calls that were changed
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -118,7 +119,7 @@ class _Undoing(TorchFunctionMode):
         return out
 
     def _in_place(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
-        """Tried on a copy first: what would hide keys is not done at all."""
+        """Make the call on a copy first, and leave it out if it would hide keys."""
         if args and _square(args[0]) and not _hides(args[0]):
             with torch.no_grad():
                 copy = args[0].detach().clone()
@@ -129,7 +130,7 @@ class _Undoing(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _whole(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
-        """Torch's own attention, which masks and scales by its arguments."""
+        """Change the arguments for mask and scale of torch's own attention."""
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
         given = dict(zip(names, args, strict=False)) | kwargs
         if self.mask:
@@ -148,10 +149,10 @@ def _square(value: Any) -> bool:
 
 
 def _hides(value: Any) -> bool:
-    """Whether nothing above the diagonal counts: very low before a softmax, or zero after it."""
+    """Whether all above the diagonal is hidden: very low before a softmax, or zero after it."""
     if not _square(value):
         return False
-    corner = value[..., 0, -1]  # looked at first: most tensors are known by it
+    corner = value[..., 0, -1]  # checked first, because it is enough for most tensors
     if not bool(((corner < LOW) | (corner == 0)).all()):
         return False
     rows, columns = torch.triu_indices(value.shape[-2], value.shape[-1], offset=1)

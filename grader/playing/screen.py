@@ -1,4 +1,4 @@
-"""A training on a terminal: as it goes on, what came of it, and questions to the model."""
+"""Shows a training in a terminal: its progress, its results, and questions to the model."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from grader.playing.learning import EVERY, Learning, Sample
 from grader.records.faults import CallError
 from grader.student.heatmap import heatmap
 
-FRAME = 0.1  # seconds between two pictures
+FRAME = 0.1  # seconds between pictures
 BAR = 60
 STYLES = {"prompt": "bold", "right": "green", "wrong": "bold red", "mark": "red", "": ""}
-STOP = "Ctrl-C ends the training, and goes on with what is learnt by then."
-STOPPED = "Training is stopped: on with what it has learnt so far. Ctrl-C once more leaves."
+STOP = "Ctrl-C ends the training early; the model keeps all that it has learnt."
+STOPPED = "Training is stopped. Next come the results so far; Ctrl-C again quits."
 HOW_TO_ASK = (
-    "Ask your model: type {}. `head` draws the attention of its last answer, `head 2 1` that of "
+    "Ask your model: type {}. `head` draws the attention in its last answer, `head 2 1` that of "
     "layer 2, head 1. An empty line ends."
 )
-HELD_OUT = "it never learnt from this one"
+HELD_OUT = "not used for training"
 
 
 def train(learning: Learning, console: Console, *, plain: bool = False) -> None:
-    """Learn to the end, or until Ctrl-C, and show how it goes."""
+    """Train to the end, or until Ctrl-C, and show the progress."""
     terminal.print_plain(console, STOP, "dim")
     if learning.game.exam is not None:
         terminal.print_plain(console, words.in_brackets(learning.game), "dim")
@@ -57,7 +57,7 @@ def _live(learning: Learning, console: Console) -> None:
 
 
 def drawn(learning: Learning, blocks: str) -> Iterator[Text | ProgressBar]:
-    """What a training looks like now, from above."""
+    """The current state of a training, from top to bottom."""
     game = learning.game
     yield Text(words.progress(learning))
     yield ProgressBar(learning.last, learning.step, width=BAR + 7)
@@ -73,22 +73,22 @@ def drawn(learning: Learning, blocks: str) -> Iterator[Text | ProgressBar]:
 
 
 def sample_text(sample: Sample, *, backwards: bool, plain: bool) -> Text:
-    """A prompt and what came of it: in colours, and with marks."""
+    """A prompt and its answer, in colours and with marks."""
     marks = ("ok", "X") if plain else ("✓", "✗")
     parts = words.parts_of(sample, backwards=backwards, marks=marks)
     return Text.assemble(*((terminal.safe(text), STYLES[kind]) for text, kind in parts))
 
 
 def _in_lines(learning: Learning, console: Console) -> None:
-    """The same as lines that stay, for a file, a screen reader or a log."""
+    """Show the progress as separate lines, for a file, a screen reader or a log."""
     plain = not can_show(console, BLOCKS)
     for _ in learning.steps():
         if learning.step != 1 and learning.step % EVERY and learning.step != learning.last:
             continue
-        told = [words.progress(learning), *(words.shares(learning) or ())]
+        state = [words.progress(learning), *(words.shares(learning) or ())]
         sample = learning.samples[learning.step // EVERY % len(learning.samples)]
         text = sample_text(sample, backwards=learning.game.backwards, plain=plain)
-        terminal.print_plain(console, "; ".join([*told, text.plain]))
+        terminal.print_plain(console, "; ".join([*state, text.plain]))
 
 
 def can_show(console: Console, text: str) -> bool:
@@ -100,11 +100,11 @@ def can_show(console: Console, text: str) -> bool:
     return True
 
 
-# --- what came of it -----------------------------------------------------------------------------
+# --- results -------------------------------------------------------------------------------------
 
 
 def conclude(learning: Learning, console: Console, name: str) -> list[Head]:
-    """Sum up, and draw the head that looks where the scene says; returns all heads."""
+    """Print the results, draw the head with most weight on the scene's focus, return all heads."""
     learning.finish()
     console.print()
     terminal.print_plain(console, words.summary(learning), "bold")
@@ -134,7 +134,7 @@ def show_head(head: Head, text: str) -> None:
 
 
 def answer_questions(learning: Learning, console: Console) -> None:
-    """Whatever somebody types, until an empty line, the end of the input, or Ctrl-C."""
+    """Answer typed questions until an empty line, the end of the input, or Ctrl-C."""
     game = learning.game
     console.print()
     terminal.print_plain(console, HOW_TO_ASK.format(game.invitation))
@@ -164,7 +164,7 @@ def answer_questions(learning: Learning, console: Console) -> None:
 
 
 def _draw(learning: Learning, which: list[str], text: str) -> None:
-    """The head that was asked for, or the one that looks where the scene says."""
+    """Draw the head that was asked for, or the head with most weight on the scene's focus."""
     game = learning.game
     heads = heads_of(game, learning.model, learning.heads, text)
     best = most_on(heads, game.scene)
@@ -179,4 +179,4 @@ def _draw(learning: Learning, which: list[str], text: str) -> None:
 
 
 def _listed(heads: list[Head]) -> str:
-    return f"{heads[0].name} to {heads[-1].name}" if heads else "none that show their weights"
+    return f"{heads[0].name} to {heads[-1].name}" if heads else "none with visible weights"

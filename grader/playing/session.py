@@ -1,4 +1,4 @@
-"""One playing from beginning to end: open, train, sum up, write the page, answer questions."""
+"""A game from start to end: open, train, print the results, write the page, answer questions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from grader.playing.page import page
 from grader.records.faults import CallError
 from grader.records.files import write_whole
 from grader.student.scripts import ended_by_answers
-from grader.unsandboxed.notebook import undisturbed
+from grader.unsandboxed.in_process import undisturbed
 
 
 class Session:
-    """A game with the student's choices; it raises `CallError` for what cannot be played."""
+    """A game with the student's choices; raises `CallError` if it cannot be played."""
 
     def __init__(self, course: Course, name: str, choices: Choices, out: Path | None) -> None:
         self.name = name
@@ -33,12 +33,12 @@ class Session:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Around all that calls the student's code: one thread, and errors with their line."""
+        """Run the student's code within this: in one thread, with errors that name their line."""
         with undisturbed(), ended_by_answers(f"playing {self.name}"):
             yield
 
     def on(self, console: Console, *, plain: bool, questions: bool) -> None:
-        """Play it on a terminal."""
+        """Play in a terminal."""
         names = self.opened.unchecked
         if names:
             terminal.print_plain(console, UNCHECKED.format(", ".join(names), names[0]), "yellow")
@@ -53,10 +53,10 @@ class Session:
                 if questions:
                     screen.answer_questions(self.learning, console)
             except KeyboardInterrupt:
-                terminal.print_plain(console, "\nleft")
+                terminal.print_plain(console, "\nstopped")
 
     def remarks(self) -> list[str]:
-        """What there is to see beyond the numbers."""
+        """Remarks on the results."""
         with self.at_work():
             return [*words.remarks(self.learning, self.name)]
 
@@ -68,10 +68,10 @@ class Session:
 
 
 def page_file(name: str, out: Path | None) -> Path:
-    """Where the page goes; raises `CallError` where it cannot, before anything is trained."""
+    """The path of the page; raises `CallError` before the training if it cannot be written."""
     path = out if out is not None else Path(f"{name}.html")
     if path.suffix.lower() not in (".html", ".htm"):
-        raise CallError(f"--out names a page, so it must end in .html, and {path} does not")
+        raise CallError(f"--out names a page, so it must end in .html, but {path} does not")
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise CallError(
             f"the page cannot be written to {path}: name a file in a folder that exists"

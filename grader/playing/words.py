@@ -1,4 +1,4 @@
-"""What is said of a training, in sentences that every screen shows."""
+"""Sentences about a training, which every screen shows."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from grader.records.rows import counted
 HIGH_START = (
     "The first loss was {first:.1f}. Guessing among {size} characters gives ln {size} = "
     "{guessing:.2f}, so at the start your model was sure, and wrong. Its tables of tokens and "
-    "positions were drawn with a standard deviation of {spread:.2g} (nn.Embedding takes 1). Where "
-    "the output multiplies by the same table, logits are sums of {width} products of such numbers, "
-    "and far from each other. With tables near 0.02 all logits start near 0, and that is guessing. "
-    "Try it: {again}"
+    "positions were drawn with a standard deviation of {spread:.2g} (nn.Embedding uses 1). If the "
+    "output layer shares the table of tokens, each logit is a sum of {width} products of such "
+    "numbers, and the logits are far apart. With a standard deviation near 0.02 all logits start "
+    "near 0, which is the same as guessing. Try it: {again}"
 )
 
 NO_WEIGHTS = (
-    "No attention is drawn: nothing that your model computes has a row and a column for each "
-    "token, and rows that sum to one."
+    "No attention is drawn: your model computes no matrix with a row and a column for each token "
+    "and with rows that sum to one."
 )
 
 
 def progress(learning: Learning) -> str:
-    """How far it is, and the loss, in one line."""
+    """The step and the loss, in one line."""
     loss = f", loss {learning.losses[-1]:.3f}" if learning.losses else ""
     return f"step {learning.step} of {learning.last}{loss}, {learning.seconds:.0f} s"
 
 
 def shares(learning: Learning) -> tuple[str, str] | None:
-    """What of the last exam was right, in characters and in whole answers; None without one."""
+    """The right characters and answers in the last exam; None without an exam."""
     if not learning.marks:
         return None
     game, mark = learning.game, learning.marks[-1]
     return (
         f"{game.characters} right {mark.characters:6.1%}",
-        f"{game.answers} right {mark.exact:6.1%}, of {mark.questions:,} it never learns from",
+        f"{game.answers} right {mark.exact:6.1%}, of {mark.questions:,} not used for training",
     )
 
 
 def line_of(sample: Sample, *, backwards: bool) -> str:
-    """A prompt and what came: wrong characters stand in brackets, and what is right behind."""
+    """A prompt and its answer: wrong characters in brackets, then the right answer."""
     return "".join(text for text, _ in parts_of(sample, backwards=backwards))
 
 
 def parts_of(
     sample: Sample, *, backwards: bool, marks: tuple[str, str] = ("✓", "✗")
 ) -> list[tuple[str, str]]:
-    """The same in pieces, each with its kind: prompt, right, wrong, mark, or "" if nobody knows."""
+    """`line_of` in pieces, each with its kind: prompt, right, wrong, mark, or "" if unknown."""
     answer, right = sample.answer, sample.right
     if not right:
         return [(_visible(sample.prompt), "prompt"), (_visible(answer), "")]
@@ -65,7 +65,7 @@ def parts_of(
 
 
 def in_brackets(game: Game) -> str:
-    """What the brackets in an answer mean."""
+    """The meaning of brackets in an answer."""
     return f"In its answers, {game.characters} in [brackets] are wrong."
 
 
@@ -74,22 +74,22 @@ def _visible(text: str) -> str:
 
 
 def summary(learning: Learning) -> str:
-    """How the training ended, in one sentence."""
+    """The end of the training, in one sentence."""
     game, steps = learning.game, counted(learning.step, "step")
     how = "Stopped" if learning.interrupted else "Learnt" if learning.learnt else "Ended"
-    said = f"{how} after {steps}, {learning.seconds:.0f} s"
+    end = f"{how} after {steps}, {learning.seconds:.0f} s"
     if not learning.marks:
         loss = f", loss {learning.losses[-1]:.2f}" if learning.losses else ""
-        return f"{said}{loss}."
+        return f"{end}{loss}."
     mark = learning.marks[-1]
     return (
-        f"{said}: of {mark.questions:,} {game.answers} that it never learnt from, {mark.exact:.1%} "
-        f"are right, and {mark.characters:.1%} of their {game.characters}."
+        f"{end}: of {mark.questions:,} {game.answers} that were not used for training, "
+        f"{mark.exact:.1%} are right, and {mark.characters:.1%} of their {game.characters}."
     )
 
 
 def remarks(learning: Learning, name: str) -> Iterator[str]:
-    """What there is to see in this training beyond its numbers."""
+    """Remarks on a high first loss, and on parts that were left out."""
     game, without = learning.game, learning.choices.without
     if learning.starts_too_high:
         yield HIGH_START.format(
@@ -106,7 +106,7 @@ def remarks(learning: Learning, name: str) -> Iterator[str]:
     if removal.MASK in without and game.exam is not None:
         fed = learning.fed()
         yield (
-            f"Where it reads the right answer along with the question, as it did while it learnt, "
+            f"When it reads the right answer along with the question, as it did in training, "
             f"it gets {fed:.1%} of the {game.answers} right."
         )
     key = ",".join(part for part in removal.PARTS if part in without)
@@ -114,7 +114,7 @@ def remarks(learning: Learning, name: str) -> Iterator[str]:
 
 
 def of_head(head: Head, scene: Scene) -> str:
-    """Why this head is shown."""
+    """The reason why this head is shown."""
     return (
         f"This is {head.name}, while it reads {scene.text!r}. Of all heads it has the most weight, "
         f"{head.on(scene.focus):.0%}, on {scene.meaning}."
@@ -122,5 +122,5 @@ def of_head(head: Head, scene: Scene) -> str:
 
 
 def letter(character: str) -> str:
-    """A character as a label: a space can be seen."""
+    """A character as a label, with a visible sign for a space."""
     return {" ": "␣", "\n": "¶"}.get(character, character)

@@ -24,8 +24,7 @@ from grader.wire import payload
 MAX_WEIGHTS = 2**20  # numbers in a module; the course's largest has a few thousand
 MAX_PARAMETERS = 500
 MAX_PATH, MAX_STEPS = 300, 20  # characters and dots in a parameter's path
-MAX_OPERANDS, MAX_OPERAND = 4, 80  # tensors named in a failed line, and characters of a name
-MAX_USES = 20  # forbidden functions that a call may report
+MAX_OPERAND = 80  # characters of the name of a tensor in a failed line
 
 
 class StudentRaised(Exception):
@@ -163,7 +162,7 @@ class Calls:
         elif isinstance(outcome, wire.Gradients):
             self.seen.heard += outcome.inputs
         if not isinstance(outcome, wire.Done):
-            for use in outcome.uses[:MAX_USES]:
+            for use in outcome.uses[: wire.MAX_USES]:
                 self.note_use(exercise, use.function, use.place)
         return outcome
 
@@ -444,7 +443,7 @@ def unexpected(outcome: wire.Outcome, sizes: Mapping[str, int] | None = None) ->
         kind, text = outcome.kind[:80], outcome.text[: wire.MAX_TEXT]
         operands = {
             name[:MAX_OPERAND]: shape[: wire.MAX_DIMENSIONS]
-            for name, shape in islice(outcome.operands.items(), MAX_OPERANDS)
+            for name, shape in islice(outcome.operands.items(), wire.MAX_OPERANDS)
         }
         return StudentRaised(
             kind, text, outcome.place, outcome.ordinary, outcome.by_torch, operands, sizes

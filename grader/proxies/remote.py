@@ -29,7 +29,6 @@ from grader.proxies.calls import (
     require_believable,
     unexpected,
 )
-from grader.sandbox.session import StudentLost
 from grader.wire import payload
 
 
@@ -97,7 +96,6 @@ class _RemoteCallable(_Remote):
 
     def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
         """Make several calls in a single round trip."""
-        self._require_alive()
         return make_calls(
             self._calls,
             self.contract,
@@ -110,7 +108,6 @@ class _RemoteCallable(_Remote):
 
     def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
         """Make a call whose operations are counted; the functions in `altered` change results."""
-        self._require_alive()
         return observed(
             self._calls,
             self.contract,
@@ -120,9 +117,6 @@ class _RemoteCallable(_Remote):
             altered,
             self._own_weights,
         )
-
-    def _require_alive(self) -> None:
-        """Raise `StudentLost` if the process that holds the module is gone."""
 
 
 class RemoteFunction(_RemoteCallable):
@@ -177,7 +171,6 @@ class RemoteModule(_RemoteCallable):
         super().__init__(calls, contract)
         self._target = self.handle = handle
         self.made_with = made_with
-        self._generation = calls.session.generation
         self.structure = structure
         self.training = structure.training
         self.adoption: Any = None  # the match of its weights, once they are adopted
@@ -212,7 +205,6 @@ class RemoteModule(_RemoteCallable):
         return self._convert("to_device", str(target))
 
     def _convert(self, method: Any, argument: str = "") -> RemoteModule:
-        self._require_alive()
         self._calls.session.later(wire.Convert(self.handle, method, argument))
         return self
 
@@ -235,7 +227,6 @@ class RemoteModule(_RemoteCallable):
         Raises `AssertionError` if a parameter has vanished or changed its shape since the module
         was made.
         """
-        self._require_alive()
         outcome = first_outcome(self._calls.session.run(wire.Describe(self.handle, values=True)))
         if not isinstance(outcome, wire.Structure):
             raise unexpected(outcome)
@@ -264,7 +255,6 @@ class RemoteModule(_RemoteCallable):
 
     def assign(self, values: Mapping[str, Tensor]) -> None:
         """Overwrite parameters by path. The message travels with the next call."""
-        self._require_alive()
         packed = {path: payload.pack_tensor(value) for path, value in values.items()}
         self._calls.session.later(wire.Assign(self.handle, packed))
         self._own_weights = False
@@ -273,7 +263,6 @@ class RemoteModule(_RemoteCallable):
         self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
     ) -> list[Any]:
         """The result with each of these weights, in one message; None if the call raised."""
-        self._require_alive()
         calls: list[wire.Call] = []
         for candidate in candidates:
             packed = {path: payload.pack_tensor(value) for path, value in candidate.items()}
@@ -312,7 +301,6 @@ class RemoteModule(_RemoteCallable):
 
     def call_first(self, arguments: Sequence[Any]) -> None:
         """Call it with these arguments, ignore the result, and fetch its structure again."""
-        self._require_alive()
         packed = [payload.pack_input(argument) for argument in arguments]
         call = wire.Invoke(self.handle, packed, [], wire.TRIAL)
         outcome = first_outcome(self._calls.session.run(call, wire.Describe(self.handle))[1:])
@@ -321,7 +309,3 @@ class RemoteModule(_RemoteCallable):
         require_believable(outcome)
         self.structure = outcome
         self._mirrors = {info.path: mirror_of(info) for info in outcome.parameters}
-
-    def _require_alive(self) -> None:
-        if self._generation != self._calls.session.generation:
-            raise StudentLost("crashed", "its process is gone since an earlier call of this test")

@@ -1,5 +1,5 @@
-"""What light and heavy rooms share as plain data: grades, lines of a gradebook, faults, files.
+"""Plain data that all rooms share: grades, gradebook rows, exceptions, files.
 
-It opens no course: all that it knows of one is where a bundle keeps its list of files (`bundles`).
-It loads no torch, and imports nothing else of the kit.
+It imports neither torch nor another room, and opens no course. It knows only where a bundle keeps
+its list of files (`bundles`).
 """

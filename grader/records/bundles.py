@@ -1,6 +1,6 @@
-"""Bundles: folders that were written with a list of their files and the sums of these.
+"""Bundles: folders with a list of their files and checksums.
 
-By the list a later release knows its own files again, and what a person changed or added.
+With the list, a later release can tell its own files from files that a person changed or added.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_empty
 
-# As `sha256sum -c` reads it.
-SUMS = Path("exercises", "recorded", "SHA256SUMS")  # at the top, where there are no exercises
+# In the format of `sha256sum -c`. At the top of a bundle that has no exercises.
+SUMS = Path("exercises", "recorded", "SHA256SUMS")
 
 
 @contextmanager
 def bundled(to: Path, *, private: bool = False) -> Iterator[Path]:
-    """A draft of a bundle, as `drafted`; what an earlier bundle in `to` had and it lacks goes."""
-    # Last comes the list: a run that was cut off is told from a whole one by the files it left.
+    """A draft of a bundle, see `drafted`; removes files of an earlier bundle that it lacks."""
+    # The list is moved last, so that an interrupted run does not look complete.
     with drafted(to, private=private, earlier=sums, last=_list_in) as draft:
         yield draft
 
@@ -28,8 +28,8 @@ def bundled(to: Path, *, private: bool = False) -> Iterator[Path]:
 def require_free(to: Path, replace: bool) -> None:
     """Raise `CallError` unless `to` is new, empty, or an earlier bundle.
 
-    With `replace`, changed files of an earlier bundle may be lost. Files that are not of the bundle
-    (someone's progress, notes) stay in any case.
+    With `replace`, changed files of an earlier bundle may be lost. Files that do not belong to the
+    bundle (someone's progress, notes) always stay.
     """
     if not (to / _list_in(to)).is_file():
         require_empty(to)
@@ -38,12 +38,12 @@ def require_free(to: Path, replace: bool) -> None:
     if changed and not replace:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise CallError(
-            f"{to / changed[0]}{more} changed since the release: --replace would lose that"
+            f"{to / changed[0]}{more} changed since the release: --replace overwrites the changes"
         )
 
 
 def write_sums(folder: Path) -> None:
-    """Write down what is in a bundle."""
+    """Write the list of a bundle's files."""
     listed = folder / _list_in(folder)
     listed.parent.mkdir(parents=True, exist_ok=True)
     lines = (f"{_digest(folder / path)}  {path.as_posix()}\n" for path in files_in(folder))
@@ -55,13 +55,13 @@ def _list_in(folder: Path) -> Path:
 
 
 def sums(folder: Path) -> Mapping[Path, str]:
-    """The SHA-256 sums of a bundle's files as they were written; none where it is no bundle."""
+    """The listed SHA-256 sums of a bundle's files; empty if the folder is no bundle."""
     listed = folder / _list_in(folder)
     if not listed.is_file():
         return {}
     lines = listed.read_text("utf-8", errors="replace").splitlines()
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
-    # Only names below the folder: the list may come from elsewhere.
+    # Only paths below the folder: the list may be forged.
     return {
         Path(name): digest
         for digest, name in pairs
@@ -70,7 +70,7 @@ def sums(folder: Path) -> Mapping[Path, str]:
 
 
 def is_other(path: Path, digest: str) -> bool:
-    """Whether a file is not what was written under this sum."""
+    """Whether a file exists and has another checksum."""
     return path.is_file() and _digest(path) != digest
 
 

@@ -9,30 +9,30 @@ from contextlib import contextmanager
 
 
 class CallError(Exception):
-    """The call is wrong, not the kit: one line that says what to do; exit code 2."""
+    """The user's call is wrong; the text is a line that says what to do. Exit code 2."""
 
 
 class HostFault(Exception):
-    """Our own side failed: never counted against a student; exit code 3."""
+    """The grader or its machine failed; never counts against a student. Exit code 3."""
 
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def unwritten(place: object, error: OSError) -> CallError | HostFault:
-    """What to raise where something could not be written; that a disk is full is no wrong call."""
-    told = f"{error.filename or place}: {error.strerror or error}"
+    """The exception to raise for a failed write; a full disk is not the caller's mistake."""
+    text = f"{error.filename or place}: {error.strerror or error}"
     if error.errno in FULL:
-        return HostFault(f"{told}; make room, and give the same call again")
-    return CallError(told)
+        return HostFault(f"{text}; make room, and give the same call again")
+    return CallError(text)
 
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """Our exceptions end the process: one line, and an exit code.
+    """Turn our exceptions into a line on standard error and an exit code.
 
-    So does one about a file or a folder: the call names it, or something below it, and it is
-    closed, or its name is too long.
+    An `OSError` about a file or a folder counts as a `CallError`: the command names the file, and
+    it is unreadable or its name is too long.
     """
     try:
         try:
@@ -41,8 +41,8 @@ def exit_codes() -> Iterator[None]:
             if error.filename is None:
                 raise
             raise unwritten(error.filename, error) from None
-        except UnicodeEncodeError as error:  # an argument with bytes that are no text
-            raise CallError(f"{error.object!a} is no text") from None
+        except UnicodeEncodeError as error:  # an argument with bytes that are not UTF-8
+            raise CallError(f"{error.object!a} is not valid text") from None
     except CallError as error:
         print(f"grader: {error}", file=sys.stderr)
         sys.exit(2)

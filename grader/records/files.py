@@ -1,4 +1,4 @@
-"""Files and folders: written whole or not at all, also where the machine stops meanwhile."""
+"""Write files and folders completely or not at all, even if the machine stops in between."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pathlib import Path
 
 from grader.records.faults import CallError, unwritten
 
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can tell
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file; who reads meanwhile, or after a crash, sees the old one or the new one."""
+    """Replace a file; a reader sees the old or the new content, even after a crash."""
     remove_left(path)
     draft = draft_of(path)
     try:
         with draft.open("wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())  # or the disk may keep the name before it has the bytes
+            os.fsync(file.fileno())  # otherwise the disk may write the name before the bytes
         draft.replace(path)
-        _keep_names(path.parent)
+        _sync_folder(path.parent)
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()
 
 
-def _keep_names(folder: Path) -> None:
-    """Have the disk keep which files a folder holds, where a system can be asked for that."""
+def _sync_folder(folder: Path) -> None:
+    """Write a folder's list of files to the disk, if the system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -43,7 +43,7 @@ def _keep_names(folder: Path) -> None:
 
 
 def draft_of(path: Path) -> Path:
-    """Where this process writes what will be `path`."""
+    """Where this process writes `path` before it is complete."""
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 
@@ -51,18 +51,18 @@ def remove_left(path: Path) -> None:
     """Remove drafts of `path` that killed processes left."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
         number = left.name.rpartition(".")[2]
-        if number.isdecimal() and not _is_another(int(number)):
+        if number.isdecimal() and not _is_running(int(number)):
             if left.is_dir():
                 shutil.rmtree(left, ignore_errors=True)
             else:
                 left.unlink(missing_ok=True)
 
 
-def _is_another(pid: int) -> bool:
-    """Whether another process of this number runs."""
+def _is_running(pid: int) -> bool:
+    """Whether another process with this pid runs."""
     if pid == os.getpid():
         return False
-    if os.name != "posix":  # elsewhere, to ask is to send Ctrl-C
+    if os.name != "posix":  # on Windows, os.kill(pid, 0) would send Ctrl-C
         return True
     try:
         os.kill(pid, 0)
@@ -74,7 +74,7 @@ def _is_another(pid: int) -> bool:
 
 
 def zipped(files: Mapping[str, Path | bytes], programs: Collection[str] = ()) -> bytes:
-    """A zip of files, or of their bytes, under these names; `programs` can be run."""
+    """A zip of files, or of their bytes, under these names; `programs` are executable."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, path in files.items():
@@ -93,11 +93,10 @@ def drafted(
     earlier: Callable[[Path], Collection[Path]] = lambda _: (),
     last: Callable[[Path], Path | None] = lambda _: None,
 ) -> Iterator[Path]:
-    """A hidden folder beside `to` to write into; its files go to `to` when all are there.
+    """A hidden folder next to `to`; at the end, its files are moved to `to`.
 
-    A `private` one is closed to other users, and so is `to`. Files that were in `to` stay there,
-    but for the `earlier` ones that the draft does not have again. The file that is to be the `last`
-    of the draft goes after the others.
+    With `private`, other users cannot read the draft or `to`. Files in `to` stay, except those of
+    `earlier(to)` that the draft lacks. The file `last(draft)` is moved after all others.
     """
     to = to.resolve()
     remove_left(to)
@@ -107,14 +106,14 @@ def drafted(
         yield draft
         if private and to.exists():
             to.chmod(0o700)
-        _settle(draft, to, earlier, last)
+        _move_files(draft, to, earlier, last)
     except OSError as error:
         raise unwritten(to, error) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _settle(
+def _move_files(
     draft: Path,
     to: Path,
     earlier: Callable[[Path], Collection[Path]],
@@ -125,10 +124,10 @@ def _settle(
         with (draft / path).open("rb+") as file:
             os.fsync(file.fileno())
     for folder in {(draft / path).parent for path in written}:
-        _keep_names(folder)
+        _sync_folder(folder)
     if not to.exists():
         draft.rename(to)
-        _keep_names(to.parent)
+        _sync_folder(to.parent)
         return
     for path in {*earlier(to)} - {*written}:
         (to / path).unlink(missing_ok=True)
@@ -137,7 +136,7 @@ def _settle(
         (to / path).parent.mkdir(parents=True, exist_ok=True)
         (draft / path).replace(to / path)
     for folder in {(to / path).parent for path in written}:
-        _keep_names(folder)
+        _sync_folder(folder)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -146,8 +145,8 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def require_empty(to: Path) -> None:
-    """Raise `CallError` unless `to` is a new or an empty folder."""
+    """Raise `CallError` unless `to` is new or an empty folder."""
     if to == Path("-"):
-        raise CallError("a folder cannot go to standard output: name one")
+        raise CallError("a folder cannot be written to standard output: name a folder")
     if to.exists() and not (to.is_dir() and not any(to.iterdir())):
-        raise CallError(f"{to} is there already, and not an empty folder: name another one")
+        raise CallError(f"{to} already exists and is not an empty folder: name another")

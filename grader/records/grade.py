@@ -1,4 +1,4 @@
-"""`Grade`: what one submission earned, and why. The only thing that crosses from grading onward."""
+"""`Grade`: a submission's points and the reasons. Grading passes it on, and no other data."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TestStatus = Literal[
     "grader_error",
 ]  # fmt: skip
 
-# It was run to its end, and what came was wrong: a result, or an exception.
+# The test ran to its end: the result was wrong, or the answer raised an exception.
 WRONG: tuple[TestStatus, ...] = ("failed", "error")
-# It was run, and did not pass, through no fault of ours.
+# The test ran and did not pass, and the grader is not at fault.
 UNWELL: tuple[TestStatus, ...] = (*WRONG, "timeout", "memory", "crashed")
 
 MatrixCell = bool | float | Literal["nan", "inf", "-inf"]
@@ -27,22 +27,22 @@ Matrix = tuple[tuple[MatrixCell, ...], ...]
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A matrix that was expected, the one that came, and where they differ; or a window of them."""
+    """The expected and the actual matrix, and where they differ; or a window of both."""
 
     expected: Matrix
     actual: Matrix
     wrong: tuple[tuple[bool, ...], ...]
-    top: int = 0  # the first row that is shown, of how many
+    top: int = 0  # the first row of the window
     left: int = 0
-    rows: int = 0
+    rows: int = 0  # of the whole matrix
     columns: int = 0
     caption: str = ""  # which matrix of many: "batch 0, heads 1"
-    row_name: str = ""  # what rows stand for, where that is known: "queries"
+    row_name: str = ""  # the meaning of rows if known: "queries"
     column_name: str = ""
 
 
 class TestResult(msgspec.Struct, frozen=True):
-    """One test of one exercise, in the words that a student sees."""
+    """The result of a test, in the words that a student sees."""
 
     name: str
     title: str
@@ -51,64 +51,63 @@ class TestResult(msgspec.Struct, frozen=True):
     max: float = 0.0
     hidden: bool = True
     message: str | None = None
-    mistake: str | None = None  # a known one that gives the same results
+    mistake: str | None = None  # a known mistake with the same results
     hint: str | None = None
-    picture: Picture | None = None  # of a public test: it shows what was expected
-    follows: str | None = None  # the earlier exercise in which the mistake was made, if not here
-    case: str | None = None  # the parameters that it did not pass with, where it has any
-    rules: Mapping[str, str] = {}  # those of the statement that it found broken, by their keys
-    behaviour: tuple[str, ...] = ()  # what the answer does otherwise than a right one
+    picture: Picture | None = None  # only of a public test, since it shows the expected result
+    follows: str | None = None  # the earlier exercise that has the mistake, if not this exercise
+    case: str | None = None  # the parameters with which it failed, if it has parameters
+    rules: Mapping[str, str] = {}  # the broken rules of the statement, by key
+    behaviour: tuple[str, ...] = ()  # how the answer behaves differently from a right answer
 
     @property
     def told(self) -> str | None:
-        """The message, with the case that it is about."""
+        """The message, with its case in front."""
         return f"[{self.case}] {self.message}" if self.case and self.message else self.message
 
-    __test__ = False  # not a test class, whatever pytest thinks of its name
+    __test__ = False  # keeps pytest from collecting this class
 
 
-# What the engine itself checks of each exercise, besides its tests: that it is there, that it can
-# be called, that it leaves alone what is forbidden; where it is wrong, that the exercises are right
-# which it uses; and, where that costs points, that it keeps the rules at its heart. A test
-# function's name begins with test_.
+# Names of the engine's own checks of each exercise. The exercise exists; it can be called; the
+# exercises that it uses are right; it uses no forbidden operation; it keeps the rules at its heart.
+# Names of test functions begin with test_.
 EXISTS, SIGNATURE, BASES, OPERATIONS, HEART = "exists", "signature", "bases", "operations", "heart"
 FIRSTS = frozenset({EXISTS, SIGNATURE, BASES, OPERATIONS, HEART})
 
 
 class ExerciseResult(msgspec.Struct, frozen=True):
-    """One exercise: points are a thousandth exact."""
+    """The result of an exercise; points are exact to a thousandth."""
 
     name: str
     unit: str
     points: float
     max: float
     tests: tuple[TestResult, ...] = ()
-    unchecked: Mapping[str, str] = {}  # rules that only hidden tests look at, where none was run
+    unchecked: Mapping[str, str] = {}  # rules that only hidden tests check, if none of those ran
 
     @property
     def solved(self) -> bool:
-        """Whether there are tests, and every one passed."""
+        """Whether there are tests and all passed."""
         return bool(self.tests) and all(test.status == "passed" for test in self.tests)
 
     @property
     def faulty(self) -> bool:
-        """Whether the grader itself failed in it: then its points are not known."""
+        """Whether the grader itself failed; then the points are unknown."""
         return any(test.status == "grader_error" for test in self.tests)
 
     @property
     def untouched(self) -> bool:
-        """Whether there is nothing to grade: the stub as it was, or no definition at all."""
+        """Whether there is no answer: the unchanged stub, or no definition at all."""
         return bool(self.tests) and self.tests[0].status == "missing"
 
 
-# What is not written down where it is so.
+# Fields that ``results.jsonl`` omits if they have these values.
 USUAL: dict[str, object] = {
     "message": None, "notes": (), "device": "cpu", "late": False, "attempts": 1, "processor": "",
 }  # fmt: skip
 
 
 class Grade(msgspec.Struct, frozen=True):
-    """One submission's grade, as it stands in ``results.jsonl``."""
+    """A submission's grade: a line of ``results.jsonl``."""
 
     student: str
     submission: str
@@ -124,13 +123,13 @@ class Grade(msgspec.Struct, frozen=True):
     message: str | None = None
     notes: tuple[str, ...] = ()
     device: str = "cpu"
-    late: bool = False  # by the mark of the system that it came through
-    attempts: int = 1  # how many hand-ins are known, of which this is the last
-    processor: str = ""  # the vector instructions that torch used: rounding differs by them
+    late: bool = False  # as marked by the learning platform
+    attempts: int = 1  # number of submissions known; this is the last
+    processor: str = ""  # the vector instructions that torch used, which affect rounding
     schema: int = SCHEMA
 
     def to_json(self) -> bytes:
-        """One line of ``results.jsonl``, schema first."""
+        """A line of ``results.jsonl``, schema first."""
         fields = msgspec.to_builtins(self)
         for name, usual in USUAL.items():
             if fields[name] == usual:
@@ -151,29 +150,29 @@ class Grade(msgspec.Struct, frozen=True):
 
 
 def scaled(points: float, scale: float) -> float:
-    """Points in a system where one of ours counts `scale`."""
+    """Points in a system in which a point of ours counts `scale`."""
     return round(points * scale, 3)
 
 
 def counted_elsewhere(results: Sequence[ExerciseResult], scale: float) -> list[ExerciseResult]:
-    """Results with their points, and those of each test, as such a system counts them."""
+    """Results with all points, also those of tests, scaled by `scaled`."""
     change = msgspec.structs.replace
     return [
         change(
-            one,
-            points=scaled(one.points, scale),
-            max=scaled(one.max, scale),
+            result,
+            points=scaled(result.points, scale),
+            max=scaled(result.max, scale),
             tests=tuple(
                 change(test, points=scaled(test.points, scale), max=scaled(test.max, scale))
-                for test in one.tests
+                for test in result.tests
             ),
         )
-        for one in results
+        for result in results
     ]
 
 
 def from_thousandths(points: int) -> float:
-    """Points as people write them."""
+    """Points for display and storage, from integer thousandths."""
     return points / THOUSAND
 
 

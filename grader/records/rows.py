@@ -1,4 +1,4 @@
-"""A student's line: grade, person and corrections; its cells in a sheet of CSV; and its words."""
+"""A gradebook row: a student's grade, person and corrections; and its cells in CSV."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from grader.records.grade import THOUSAND, Grade, scaled
+from grader.records.grade import THOUSAND, Grade
 
-ABSENT = "absent"  # the status of who is on the roster, and handed in nothing
-CONFLICT = "conflict"  # the status of who handed in several, where nothing says which one counts
+ABSENT = "absent"  # the status of a student on the roster without a submission
+CONFLICT = "conflict"  # the status of a student with several submissions that may count
 
 
 class Person(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A student, as far as a download and the roster tell."""
+    """A student, as described by a download and the roster."""
 
-    id: str = ""  # the university's
+    id: str = ""  # given by the university
     name: str = ""
     email: str = ""
-    canvas: str = ""  # Canvas' own number of this user
-    moodle: str = ""  # Moodle's number of this participant
+    canvas: str = ""  # Canvas' id of the user
+    moodle: str = ""  # Moodle's id of the participant
     extra: Mapping[str, str] = {}  # further columns of the roster
 
 
 class Adjustment(msgspec.Struct, frozen=True):
-    """Points that a person added to one exercise, or took away."""
+    """A correction: points that a person added to an exercise, or subtracted."""
 
     exercise: str
     points: float
@@ -36,34 +36,34 @@ class Adjustment(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Row:
-    """One student."""
+    """A student's row of the gradebook."""
 
     student: str
-    grade: Grade | None  # None where nothing was handed in
+    grade: Grade | None  # None without a graded submission
     person: Person = field(default_factory=Person)
     adjustments: tuple[Adjustment, ...] = ()
-    conflict: str | None = None  # why what was handed in has no grade; empty where names are hidden
+    conflict: str | None = None  # why the submissions have no grade; empty if names are hidden
 
     @property
     def status(self) -> str:
-        """The submission's, ``absent`` or ``conflict``."""
+        """The submission's status, ``absent`` or ``conflict``."""
         if self.grade is not None:
             return self.grade.status
         return ABSENT if self.conflict is None else CONFLICT
 
     @property
     def ungraded(self) -> str:
-        """Why there is no grade, as the rest of a sentence that begins with the student."""
-        return "handed in nothing" if self.conflict is None else f"is not graded ({self.conflict})"
+        """Why there is no grade; follows the student's name in a sentence."""
+        return "has no submission" if self.conflict is None else f"is not graded ({self.conflict})"
 
     @property
     def has_points(self) -> bool:
-        """Whether there are points: not where nothing came, nor where the grader failed."""
+        """Whether there are points: there is a submission, and the grader did not fail."""
         return self.grade is not None and self.grade.status != "grader_error"
 
     @property
     def points(self) -> Mapping[str, float]:
-        """The points of each exercise, corrections included; empty where they are not known."""
+        """The points of each exercise, corrections included; empty if unknown."""
         if self.grade is None or not self.has_points:
             return {}
         added = {a.exercise: a.points for a in self.adjustments}
@@ -71,22 +71,22 @@ class Row:
 
     @property
     def total(self) -> float | None:
-        """The sum of the points, corrections included; None where they are not known."""
+        """The sum of the points, corrections included; None if unknown."""
         return _sum([*self.points.values()]) if self.has_points else None
 
     def correction(self, exercise: str) -> Adjustment | None:
-        """What a person corrected in an exercise, if anything."""
+        """A person's correction of an exercise, or None."""
         return next((a for a in self.adjustments if a.exercise == exercise), None)
 
     @property
     def adjustment(self) -> float:
-        """By how much corrections change the total."""
+        """The sum of the corrections of graded exercises."""
         graded = {e.name for e in self.grade.exercises} if self.grade else set()
         return _sum([a.points for a in self.adjustments if a.exercise in graded])
 
 
 def narrowed(row: Row, exercises: Collection[str]) -> Row:
-    """The row, as if nothing but these exercises had been graded."""
+    """The row, limited to these exercises."""
     if row.grade is None:
         return row
     kept = tuple(e for e in row.grade.exercises if e.name in exercises)
@@ -104,87 +104,37 @@ def narrowed(row: Row, exercises: Collection[str]) -> Row:
 
 
 def called(student: str, name: str) -> str:
-    """``40077 Dana Diaz``: a student's key, with the name beside it where it says more."""
+    """A student's key, followed by the name if it differs: ``40077 Dana Diaz``."""
     return f"{student} {name}" if name not in ("", student) else student
 
 
 def letters(text: str) -> str:
-    """Letters and digits, without accents: what remains of a name in every system."""
+    """The letters and digits of a name, without accents: other characters differ among systems."""
     plain = unicodedata.normalize("NFKD", text).casefold()
     return "".join(c for c in plain if c.isalnum())
 
 
 def spellings(name: str) -> set[str]:
-    """``Jane Mary Doe``, ``Doe, Jane Mary`` and ``doejanemary`` are one name."""
+    """Keys for comparing names: ``Jane Mary Doe`` and ``Doe, Jane Mary`` share ``doejanemary``."""
     words = re.split(r"[\s,]+", name.strip())
     return {letters("".join(words[k:] + words[:k])) for k in range(len(words))} - {""}
 
 
 def _sum(points: Sequence[float]) -> float:
-    """Exact to a thousandth, as points are."""
+    """The sum, exact to a thousandth."""
     return sum(round(part * THOUSAND) for part in points) / THOUSAND
 
 
 Cell = str | float | None  # None is an empty cell
 
 
-def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 1.0) -> str:
-    """The gradebook as CSV: what a student earned, how it came, and what the roster says.
-
-    One point of a grade counts `scale`.
-    """
-    named = any(row.person.id or row.person.name or row.person.email for row in rows)
-    extra = list(dict.fromkeys(key for row in rows for key in row.person.extra))
-    who = ["id", "name", "email"] if named else []
-    heads = [
-        "student",
-        "submission",
-        "status",
-        "total",
-        "max",
-        *exercises,
-        "late",
-        "attempts",
-        "adjustment",
-        *who,
-        *extra,
-    ]
-    lines = [csv_line(heads)]
-    for row in rows:
-        person = [getattr(row.person, field) for field in who]
-        further = [row.person.extra.get(key, "") for key in extra]
-        lines.append(csv_line([*_cells(row, exercises, scale), *person, *further]))
-    return "".join(lines)
-
-
-def _cells(row: Row, exercises: Sequence[str], scale: float) -> list[Cell]:
-    # What the grader itself got wrong is no zero, nor is what never came: the cell stays empty.
-    earned = {name: scaled(points, scale) for name, points in row.points.items()}
-    points = [earned.get(name) for name in exercises]
-    if row.grade is None:
-        attempts = 0 if row.conflict is None else None
-        return [row.student, None, row.status, None, None, *points, None, attempts, None]
-    grade = row.grade
-    return [
-        row.student,
-        grade.submission,
-        row.status,
-        None if row.total is None else scaled(row.total, scale),
-        scaled(grade.max, scale),
-        *points,
-        "late" if grade.late else None,
-        grade.attempts,
-        scaled(row.adjustment, scale) if row.adjustments else None,
-    ]
-
-
 def separator_of(text: str) -> str:
-    """What parts the cells of a CSV, by its first line that is not blank."""
+    """The separator of a CSV's cells, judged by its first line that is not blank."""
     return max(",;\t", key=text.lstrip("\r\n").partition("\n")[0].count)
 
 
 def csv_line(cells: Sequence[Cell]) -> str:
-    """One line; a cell is quoted for whatever some program may take for the end of it."""
+    """A line of CSV; quotes cells with characters that a program may read as a separator."""
     return ",".join(map(_cell, cells)) + "\n"
 
 
@@ -194,7 +144,7 @@ def _cell(cell: Cell) -> str:
     if not isinstance(cell, str):
         return number(cell)
     text = _harmless(cell)
-    # The csv module knows one separator: a spreadsheet elsewhere has semicolons, or tabs.
+    # Not the csv module: it quotes one separator, and some spreadsheets use semicolons or tabs.
     if re.search(r'[",;|\t\r\n]|^\s|\s$', text):
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -206,7 +156,7 @@ def number(points: float) -> str:
 
 
 def _harmless(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """The text, marked such that no spreadsheet reads it as a formula."""
     return (
         f"'{text}"
         if text.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"))
@@ -214,7 +164,7 @@ def _harmless(text: str) -> str:
     )
 
 
-# --- words that several rooms say ----------------------------------------------------------------
+# --- wording that several rooms share ------------------------------------------------------------
 
 
 def counted(count: float, noun: str) -> str:
@@ -229,6 +179,6 @@ def listed(names: Sequence[str], link: str) -> str:
 
 
 def some_of(names: Sequence[str], most: int = 5) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

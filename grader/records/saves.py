@@ -1,7 +1,8 @@
-"""When files in folders were saved.
+"""Watch folders for saved files.
 
-Events say when to look, and so does a clock: where no events arrive (network folders, some virtual
-machines), a save is noticed a second later, or sooner where polling was asked for.
+The folders are scanned after events of the file system, and regularly by a clock. Some network
+folders and virtual machines send no events. There, a save is noticed within a second, or sooner
+with polling.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 
-STEP, TOGETHER = 20, 50  # milliseconds: a save is over when nothing came for a step
-EVERY = 1000  # milliseconds between looks without an event
-POLL = 0.1  # seconds between looks where polling was asked for
+STEP, TOGETHER = 20, 50  # milliseconds: a save is over after a step without events
+EVERY = 1000  # milliseconds between scans without an event
+POLL = 0.1  # seconds between scans with polling
 
 Snapshot = Mapping[str, tuple[int, int, int]]
 
@@ -27,9 +28,9 @@ def saves(
     *,
     poll: bool = False,
 ) -> Iterator[Snapshot]:
-    """Each state of the files of these kinds that differs from the one before, until `stop`.
+    """Yield a snapshot of the files with these suffixes after each change, until `stop`.
 
-    Folders of a `skipped` name are not looked into, nor hidden ones.
+    Hidden folders, and folders with a `skipped` name, are ignored.
     """
     for _ in _moments(folders, kinds, stop, poll):
         now = snapshot(folders, kinds, skipped)
@@ -39,7 +40,7 @@ def saves(
 
 
 def snapshot(folders: Sequence[Path], kinds: tuple[str, ...], skipped: Collection[str]) -> Snapshot:
-    """What tells whether a file was saved: time, size and inode of each, by path."""
+    """Time, size and inode of each file, by path: a save changes at least one of them."""
     found: dict[str, tuple[int, int, int]] = {}
     waiting = [os.fspath(folder) for folder in folders]
     while waiting:
@@ -54,7 +55,7 @@ def snapshot(folders: Sequence[Path], kinds: tuple[str, ...], skipped: Collectio
                     elif entry.name.lower().endswith(kinds):
                         status = entry.stat()
                         found[entry.path] = (status.st_mtime_ns, status.st_size, status.st_ino)
-        except OSError:  # it is being replaced, or is not ours to read: the next look will tell
+        except OSError:  # it is being replaced, or unreadable: the next scan tries again
             continue
     return found
 
@@ -62,13 +63,13 @@ def snapshot(folders: Sequence[Path], kinds: tuple[str, ...], skipped: Collectio
 def _moments(
     folders: Sequence[Path], kinds: tuple[str, ...], stop: Event, poll: bool
 ) -> Iterator[None]:
-    """When to look."""
+    """Yield whenever it is time for a scan."""
     if not poll:
-        from watchfiles import watch  # slow to load, for commands that read files but once
+        from watchfiles import watch  # slow to load for commands that do not watch
 
         try:
             for _ in watch(
-                *filter(Path.is_dir, folders),  # the clock finds what is made later
+                *filter(Path.is_dir, folders),  # the clock finds folders that are made later
                 watch_filter=lambda _, path: path.lower().endswith(kinds),
                 step=STEP,
                 debounce=TOGETHER,
@@ -78,7 +79,7 @@ def _moments(
                 ignore_permission_denied=True,
             ):
                 yield
-        except (OSError, RuntimeError):  # no events are to be had: there may be a limit
+        except (OSError, RuntimeError):  # events are unavailable, perhaps because of a limit
             pass
     while not stop.wait(POLL):
         yield

@@ -1,4 +1,4 @@
-"""Folders to give away: the student's bundle, its texts and recordings, a private course.
+"""Writes folders to give away: the student's bundle, its texts and recordings, a private course.
 
-It knows what may leave the house, and writes it whole or not at all.
+This room decides which files a bundle may hold. It writes a folder completely or not at all.
 """

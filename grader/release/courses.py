@@ -1,4 +1,4 @@
-"""Courses as folders: the kit's own, one over another, a part of one, one carried elsewhere."""
+"""Writes courses as folders: the kit's own, a private overlay, a part, a copy in a bundle."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_course(to: Path) -> list[Path]:
     """Copy the course that this install carries into a new or empty folder; return its files."""
     if not (CARRIED / "exercises" / "course.toml").is_file():
         raise CallError(
-            "this install carries no course: make one with `grader release student --to DIR`"
+            "this install carries no course: make a bundle with `grader release student --to DIR`"
         )
     require_empty(to)
     names = [path for path in files_in(CARRIED) if "__pycache__" not in path.parts]
@@ -42,13 +42,13 @@ def write_course(to: Path) -> list[Path]:
 
 # --- overlay -------------------------------------------------------------------------------------
 #
-# A private course: solutions of one's own, laid over a course that everyone may read.
+# A private course has solutions of its own, which replace those of a public course.
 
 
 def write_overlay(course: Course, to: Path) -> None:
-    """Write the beginning of an overlay of `course` into `to`: a seed, and a place for the rest.
+    """Write the beginning of an overlay of `course` into `to`: a seed, and folders for the rest.
 
-    Raises `CallError` where `to` is not a new or an empty folder, or lies where students look.
+    Raises `CallError` if `to` is not empty, or is inside the course's folder, which students get.
     """
     require_empty(to)
     if to.resolve().is_relative_to(course.folder):
@@ -70,13 +70,13 @@ def write_overlay(course: Course, to: Path) -> None:
 
 # --- assignments ---------------------------------------------------------------------------------
 #
-# The part of a course that an assignment hands out, and the ``course.toml`` of any course.
+# The part of a course that belongs to an assignment, and the ``course.toml`` of any course.
 
 
 def part_of(course: Course, name: str) -> Course:
-    """The course as if it had nothing but the units of an assignment, of which a unit is one file.
+    """The course with only the units of an assignment.
 
-    What an exercise requires of other units is left out: they are not there to be asked about.
+    Leaves out required exercises of other units, because the part does not contain them.
     """
     assignment = course.assignment(name)
     wanted = {course.unit_of[name] for name in course.select(assignment.exercises)}
@@ -100,9 +100,9 @@ def _within(unit: Unit, known: set[str]) -> Unit:
 
 
 def course_toml(course: Course) -> str:
-    """The text of ``course.toml`` that says what `course` is, comments included.
+    """The text of a ``course.toml`` for `course`, comments included.
 
-    That of a whole course is the file's own; a part of it, or a private one, is edited.
+    For a whole public course it is the file itself; for a part or a private course it is edited.
     """
     text = (course.folder / "course.toml").read_text("utf-8")
     if course.private is None and course.assigned is None:
@@ -134,13 +134,13 @@ def course_toml(course: Course) -> str:
 
 
 def _table(assignment: Assignment) -> dict[str, Any]:
-    """An assignment without what it does not say."""
+    """An assignment without its empty fields."""
     fields = msgspec.structs.asdict(assignment)
     return {key: value for key, value in fields.items() if value not in (None, "")}
 
 
 def copy_exercises(course: Course, to: Path) -> None:
-    """Copy what a student may see of a course: its file, stubs, checks and what it shows."""
+    """Copy the public files of a course: course.toml, stubs, checks, afterwards, experiments."""
     (to / "checks").mkdir(parents=True)
     write_text(to / "course.toml", course_toml(course))
     for path in (course.stub_file(unit.name) for unit in course.units):
@@ -156,16 +156,15 @@ def copy_exercises(course: Course, to: Path) -> None:
 
 # --- carrying ------------------------------------------------------------------------------------
 #
-# A course with its solutions in another system's folder: written there, and found again.
-#
-# A private course that is laid over another one stays so: it may add hidden tests to the other's.
+# Copies a course with its solutions into a bundle, and finds it there again. A private course stays
+# a separate folder, because its hidden tests may add to those of the public course.
 
 
 PRIVATE = "private"
 
 
 def carry(course: Course, to: Path) -> None:
-    """Copy all that grades a course into the new folder `to`."""
+    """Copy everything that grading needs of a course into the new folder `to`."""
     copy_exercises(course, to / "exercises")
     copy_source(course.solutions, to / "solutions")
     if course.private is not None:
@@ -174,11 +173,11 @@ def carry(course: Course, to: Path) -> None:
 
 
 def carried_seed(course: Course) -> str:
-    """Where the hidden seed lies in a folder that a course was carried into."""
+    """The path of the hidden seed below a folder written by `carry`."""
     return f"{PRIVATE}/solutions/seed" if course.private is not None else "solutions/seed"
 
 
 def load_carried(folder: Path) -> Course:
-    """The course that was carried into this folder."""
+    """The course in a folder written by `carry`."""
     private = folder / PRIVATE
     return load_course(private if private.is_dir() else folder / "exercises")

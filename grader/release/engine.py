@@ -1,4 +1,4 @@
-"""The engine's source, to go along with a bundle: all of it, or what a student's desk needs."""
+"""Copies the engine's source into a bundle: all of it, or the part for students."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 import grader
 from grader.records.files import files_in
 
-# What a student's commands, notebooks and plain pytest need: rooms, and single modules of rooms.
-# What is not named here is in no student's bundle.
+# The rooms and modules for a student's commands, notebooks and plain pytest. A student's bundle
+# contains only these.
 DESK = (
     *("__init__", "__main__", "testing", "mine", "pytest_plugin"),
     *("records", "wire", "course", "guest", "sandbox", "mistakes", "unsandboxed", "proxies"),
     *("feedback", "intake", "grading", "inspection", "student", "playing"),
     *("cli.app", "cli.commands", "cli.student", "cli.play", "cli.doctor"),
 )
-# In those rooms, what only instructors have a use for.
+# Modules of those rooms that only instructors use.
 INSTRUCTORS = ("feedback.visible", "inspection.explanation")
 
 TYPED = Path("py.typed")
@@ -25,16 +25,16 @@ BUILT = {".pyc", ".pyo", ".so", ".pyd"}
 
 
 def copy_engine(to: Path, parts: Collection[str] | None = None) -> None:
-    """Copy the engine's source and its data, or these rooms and modules of it."""
+    """Copy the engine's source and data, or only the rooms and modules in `parts`."""
     source = Path(grader.__file__).parent
-    # A wheel carries a bundle inside the engine: a bundle does not carry another.
+    # The engine in a wheel holds a bundle, which does not belong in another bundle.
     for path in source_files(source, without="bundle"):
         if parts is None or path == TYPED or _belongs(path, parts):
             _copy(source / path, to / path)
 
 
 def _belongs(path: Path, parts: Collection[str]) -> bool:
-    """Whether a file is in one of these rooms, is one of these modules, or opens its room."""
+    """Whether a file is one of these modules, is in one of these rooms, or is its `__init__`."""
     name = ".".join(path.with_suffix("").parts)
     if name in INSTRUCTORS:
         return False
@@ -47,13 +47,13 @@ def _belongs(path: Path, parts: Collection[str]) -> bool:
 
 
 def copy_source(folder: Path, to: Path) -> None:
-    """Copy a folder, except what was built from it."""
+    """Copy a folder without built and hidden files."""
     for path in source_files(folder):
         _copy(folder / path, to / path)
 
 
 def source_files(folder: Path, *, without: str = "") -> list[Path]:
-    """The files of a folder, except what was built from it, and one folder in it."""
+    """The files of a folder, except built and hidden files and the folder `without`."""
     return [path for path in files_in(folder) if path.parts[0] != without and not _is_built(path)]
 
 

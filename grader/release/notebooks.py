@@ -1,8 +1,8 @@
-"""One notebook per unit, written from the stubs: what a stub says stands there and nowhere else.
+"""Writes one notebook per unit from the stubs.
 
-For each exercise: its statement, the stub to fill in, its check, and a cell to play in that runs
-the statement's own example. Stubs are read as text; the public checks are imported, since they say
-which rules they look at, and none of them is run.
+Each exercise has its statement, the stub to fill in, its check, and a cell that runs the
+statement's example. Stubs are read as text. The public checks are imported to see which rules they
+test, but not run.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from grader.wire.definitions import OWN
 
 NotebookCell = dict[str, Any]
 
-KIT = "grader"  # how it is called, unless something else has that name
+KIT = "grader"  # the kit's name in a notebook, unless another object has it
 
 HOW_TO = """\
 Run a cell with Shift+Enter. Begin with the first code cell. For each exercise there is a cell that
-ends in `raise NotImplementedError`: put lines of your own in its place, and run it. The next cell
-checks it; the one after that is yours to play in. What you solve here counts in `grader list`.
+ends in `raise NotImplementedError`: replace that line with lines of your own, and run the cell. The
+next cell checks it, and the cell after that is for experiments. `grader list` counts the exercises
+that you solve here.
 
 When you are stuck, `{kit}.hint("{name}")` in a cell of your own gives the next hint, and
 `{kit}.check("{name}", show=True)` shows what each of your lines computes. `grader.check("{name}")`
 checks again, and `{kit}.heatmap(weights)` shows a matrix as a picture."""
 
 FROM_BEFORE = """\
-Exercises here may build on {names}, from {units}. The next cell brings back answers of yours, as
-they are saved in any file or notebook: take the `#` away in front of those that you need, and run
-it."""
+Exercises here may build on {names}, from {units}. The next cell imports your answers from your
+saved files and notebooks. Remove the `#` in front of those that you need, and run it."""
 
 LOOK = """\
 ## Something to look at
 
 {about}
 
-This runs your own answers, as this notebook has them: run their cells first."""
+This runs your own answers from this notebook: run their cells first."""
 
-SEE_WHY = "# If you like, run this to see why: nothing needs to be solved for it."
+SEE_WHY = "# If you like, run this to see why. You need not solve anything first."
 
-# Run All goes on behind such a cell: before its exercise is solved, it ends in an error.
+# Such a cell raises before its exercise is solved. With this tag, Run All continues after it.
 MAY_FAIL = {"tags": ["raises-exception"]}
 
 METADATA = {
@@ -83,11 +83,12 @@ def cells_of(
 ) -> list[NotebookCell]:
     """The cells of a unit's notebook, in which the kit is called `kit`.
 
-    `unchecked_in` are rules by exercise, which statements mark: checks do not look at them.
-    Their ids say what they are: ``UNIT-title``, ``UNIT-imports``, and of each exercise
-    ``NAME-statement``, ``NAME-answer``, ``NAME-check`` and ``NAME-play``, where it has an example.
-    ``NAME-why`` shows why, where the course has an experiment for that, and ``UNIT-try`` is the
-    unit's own. Last come ``UNIT-about`` and ``UNIT-look``, where there is something to look at.
+    `unchecked_in` are rules by exercise that no public check tests; statements mark them.
+
+    The ids name the cells. A unit begins with ``UNIT-title`` and ``UNIT-imports``. Each exercise
+    has ``NAME-statement``, ``NAME-answer``, ``NAME-check``, ``NAME-play`` if it has an example, and
+    ``NAME-why`` if it has experiments. ``UNIT-try`` is the unit's own experiment, ``UNIT-about``
+    and ``UNIT-look`` are its script.
     """
     title, _, about = opening(course, unit.name).partition("\n")
     imports = _imports(course.pristine(unit.name), kit)
@@ -117,7 +118,7 @@ def cells_of(
 
 
 def short_stub(stub: str) -> str:
-    """The definition with the first line of its docstring: the rest stands above the cell."""
+    """The stub with only the first line of its docstring; the cell above it has the rest."""
     (node,) = ast.parse(stub).body
     assert isinstance(node, (ast.FunctionDef, ast.ClassDef))
     text = ast.get_docstring(node)
@@ -135,7 +136,7 @@ def short_stub(stub: str) -> str:
 
 
 def _imports(path: Path, kit: str) -> str:
-    """What the stub file imports, and the kit."""
+    """The imports of the stub file, and the kit's."""
     text = path.read_text("utf-8")
     lines = [re.sub(r"\s*# noqa.*", "", line) for line in text.splitlines()]
     modules: list[str] = []
@@ -145,7 +146,7 @@ def _imports(path: Path, kit: str) -> str:
         if isinstance(node, (ast.Import, ast.ImportFrom, ast.If)):
             part = lines[node.lineno - 1 : node.end_lineno]
             found = for_types if isinstance(node, ast.If) else modules
-            # Imports stay grouped as they were.
+            # Keep the blank lines between groups of imports.
             found += [""] * bool(found and node.lineno > last + 1) + part
             last = node.end_lineno or node.lineno
     ours = "import grader" if kit == KIT else f"import grader as {kit}"
@@ -153,7 +154,7 @@ def _imports(path: Path, kit: str) -> str:
 
 
 def _from_before(course: Course, unit: Unit) -> Iterator[NotebookCell]:
-    """A place for answers of other units, where this one may build on them."""
+    """A cell that imports answers of other units, if this unit may build on them."""
     needed = {
         name: course.unit_of[name]
         for exercise in unit.exercise
@@ -180,10 +181,10 @@ def _statement(
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """The paragraphs of a docstring; examples and formulas become fences, its lists lists."""
+    """The paragraphs of a docstring as Markdown, with fences for examples and formulas."""
     for part in re.split(r"\n\s*\n", text):
         if part.lstrip().startswith(">>>"):
-            # doctest writes an empty line of output as <BLANKLINE>
+            # doctest needs <BLANKLINE> for an empty line of output
             yield f"```python\n{textwrap.dedent(part).replace('<BLANKLINE>', '')}\n```"
         elif part.startswith("    "):
             yield f"```text\n{textwrap.dedent(part)}\n```"
@@ -211,10 +212,10 @@ def _play(stated: Statement, imports: str, kit: str) -> str:
     if not lines:
         return ""
     if dimensions:
-        # Of a batch, the first is shown.
+        # Show the first matrix of a batch.
         first = f"[{', '.join('0' * (dimensions - 2))}]" if dimensions > 2 else ""
         lines.append(f"{kit}.heatmap(result{first}{_axes(stated, dimensions)})")
-    # It has its own imports, so that it can be the first cell that is run.
+    # The cell has its own imports, so that it can run first.
     used = {node.id for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.Name)}
     needed = [ast.unparse(node) for node in _import_nodes(imports) if _bound(node) & {*used, kit}]
     head = ["# Change the numbers, and run this cell again.", *needed, ""]
@@ -230,7 +231,7 @@ def _bound(node: ast.Import | ast.ImportFrom) -> set[str]:
 
 
 def _experiments(course: Course, names: Sequence[str], cell: str) -> Iterator[NotebookCell]:
-    """A cell that runs these experiments, each with what it shows above; none if none is there."""
+    """A cell that runs the existing experiments of `names`, with a comment about each."""
     lines: list[str] = []
     for name in names:
         path = course.experiment_file(name)
@@ -242,7 +243,7 @@ def _experiments(course: Course, names: Sequence[str], cell: str) -> Iterator[No
 
 
 def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:
-    """The unit's script as a last cell, with what it says of itself above."""
+    """The unit's script as the last cell, with its docstring above."""
     path = course.look_file(unit.name)
     if not path.is_file():
         return
@@ -250,7 +251,7 @@ def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:
     tree = ast.parse(text)
     about = ast.get_docstring(tree) or ""
     lines = text.splitlines()
-    # The unit's answers are this notebook's own: an import would put saved ones in their place.
+    # Drop imports of the unit's own answers: they would replace this notebook's by saved ones.
     own = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == OWN]
     for node in [*own, *(tree.body[:1] if about else ())]:
         lines[node.lineno - 1 : node.end_lineno] = [""] * len(
@@ -262,7 +263,7 @@ def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:
 
 
 def _axes(stated: Statement, dimensions: int) -> str:
-    """Names of rows and columns, as the annotation of what comes back gives them."""
+    """Arguments that name rows and columns, from the stub's return annotation."""
     (node,) = ast.parse(stated.stub).body
     if isinstance(node, ast.ClassDef):
         (node,) = (part for part in node.body if getattr(part, "name", "") == "forward")
@@ -281,18 +282,15 @@ def _axes(stated: Statement, dimensions: int) -> str:
 
 
 def text_cell(name: str, text: str, kind: str = "markdown") -> NotebookCell:
-    """A cell that is read: markdown, or ``raw``."""
-    return {"cell_type": kind, "id": _id(name), "metadata": {}, "source": _lines(text)}
+    """A cell to read: Markdown, or ``raw``."""
+    return {
+        "cell_type": kind,
+        "id": name[:64],  # the longest that the format allows
+        "metadata": {},
+        "source": text.splitlines(keepends=True),  # one line of JSON for each: easy to compare
+    }
 
 
 def code_cell(name: str, text: str) -> NotebookCell:
-    """A cell that is run."""
+    """A cell to run."""
     return text_cell(name, text, "code") | {"execution_count": None, "outputs": []}
-
-
-def _id(name: str) -> str:
-    return name[:64]  # as long as the format allows
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines(keepends=True)  # a line of text is a line of JSON: easy to compare

@@ -1,61 +1,47 @@
-"""Records what the public checks ask of references and mistakes, for a student's bundle.
+"""Records the public rows of a course's sheet, which replace the solutions in a student's bundle.
 
-Each check is run on the reference and on every known mistake; `grader.grading.recorded` says what
-is kept of it. Nothing of a reference's or a mistake's text goes into a recording, and no hidden
-test.
+Each check runs on the references and on every known mistake, unless the sheet in the user's cache
+has the outcome. No text of a reference or a mistake goes into a recording, and no hidden test.
 """
 
 from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from itertools import chain, combinations
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from grader import wire
+from grader.course.collection import Case, Test
 from grader.course.contract import Contract
 from grader.course.course import Course
-from grader.course.references import open_oracle
-from grader.grading.behaviour import right_behaviour
-from grader.grading.desk import Desk, replay
+from grader.grading.behaviour import Behaviour, right_behaviour
+from grader.grading.desk import Desk
 from grader.grading.diagnosis import shows_numbers
-from grader.grading.order import Order
-from grader.grading.recorded import (
-    PASSED,
-    SCHEMA,
-    Behaviour,
-    Head,
-    Made,
-    NamedMistake,
-    RecordedCall,
-    UnitSheet,
-    Weight,
-    case_name,
-    digest,
-    key_of,
-    on_example,
-    public_case,
-    swapped,
-    with_tensors,
-)
+from grader.grading.order import Order, basis
+from grader.grading.play import replay
+from grader.grading.recorded import Asked, Made, RecordedCall, Weight, asked_key
+from grader.grading.replays import Given
+from grader.grading.rows import Key, Rows, cache, kept_under, write_rows
+from grader.grading.sheet import Entry, NamedMistake, Sheet
 from grader.mistakes import Variant
 from grader.proxies.adoption import biases, probe, without_biases
-from grader.proxies.calls import Heard
 from grader.records.faults import CallError
 from grader.run.workers import share
 from grader.sandbox.session import Nowhere
 from grader.wire import payload
 
 MOST_BIASES = 4  # of a module whose biases a student's may lack, in any combination
+WRONG = 3  # mistakes on which a check runs again, to see whether it asks the same
 
 
 def record_course(
@@ -63,99 +49,193 @@ def record_course(
 ) -> None:
     """Write a course's recordings and untouched stubs into a folder, which is made.
 
-    `report` is told of each unit that is done. Raises `CallError` where a check is not fit for
+    Calls `report` for each exercise that is known. Raises `CallError` where a check is not fit for
     a bundle: it passes something of a student's on to the reference, or fails on the reference.
     """
     course.require_solutions("release")
-    to.mkdir(parents=True, exist_ok=True)
-    files = dict.fromkeys(course.check_files(), False)
-    order = Order(course, course.seed, files, isolation="weak", backend=nullcontext(Nowhere()))
-    tests: dict[str, str] = {}
-    for done in share(order, _record_unit, [unit.name for unit in course.units], jobs):
-        (to / f"{done.unit}.json").write_bytes(done.sheet)
-        (to / f"{done.unit}.safetensors").write_bytes(done.tensors)
-        tests |= dict.fromkeys(done.tests, done.unit)
-        report(done.unit)
-    head = Head(SCHEMA, course.name, dict(open_oracle(course).contracts), tests)
-    (to / "course.json").write_bytes(msgspec.json.encode(head, order="sorted"))
-    (to / "stubs").mkdir(exist_ok=True)
+    (to / "stubs").mkdir(parents=True, exist_ok=True)
     for unit in course.units:
         shutil.copyfile(course.stub_file(unit.name), to / "stubs" / f"{unit.name}.py")
+    files = dict.fromkeys(course.check_files(), False)
+    order = Order(
+        course,
+        course.seed,
+        files,
+        isolation="weak",
+        backend=nullcontext(Nowhere()),
+        remembers=True,
+    )
+    with kept_under(basis(order)) as rows:
+        lacking = [name for name in course.exercises if _entry(rows, name) is None]
+        for name in course.exercises:
+            if name not in lacking:
+                report(name)
+        # Later exercises take longer, and the last to end should be a short one.
+        for name in share(order, _find_out, lacking[::-1], jobs):
+            report(name)
+        write_rows(to / course.sheet.name, _public(rows, course))
 
 
-@dataclass(frozen=True)
-class _Done:
-    """The files of one unit."""
-
-    unit: str
-    sheet: bytes
-    tensors: bytes
-    tests: list[str]
+def _entry(rows: Rows, exercise: str) -> Entry | None:
+    return rows.get(Key("exercise", exercise), Entry)
 
 
-def _record_unit(desk: Desk, unit: str) -> _Done:
-    names = [name for name, home in desk.course.unit_of.items() if home == unit]
+def _public(rows: Rows, course: Course) -> dict[Key, bytes]:
+    """The rows that a student may have. They are the same whatever was graded before."""
+    public: dict[Key, bytes] = {}
+    for name in course.exercises:
+        entry = _entry(rows, name)
+        if entry is None:
+            raise CallError(
+                f"the recordings of {name} could not be kept in {cache()}: is there room, and can "
+                "you write there?"
+            )
+        public[Key("exercise", name)] = msgspec.msgpack.encode(entry)
+        if (behaviour := rows.get(Key("facts", name), Behaviour)) is not None:
+            public[Key("facts", name)] = msgspec.msgpack.encode(behaviour)
+        answers = {"", *(f"{name}/{mistake.slug}" for mistake in entry.mistakes)}
+        for test in entry.tests:
+            found = dict(rows.public(test))
+            for key, value in found.items():
+                if (
+                    key.kind == "asked"
+                    or (key.kind == "gave" and key.name in answers)
+                    or (key.kind == "built" and _may_follow(course, name, key, found))
+                ):
+                    public[key] = value
+    return public
+
+
+def _may_follow(course: Course, exercise: str, key: Key, found: Mapping[Key, bytes]) -> bool:
+    """Whether a mistake in a required exercise gives wrong numbers in this case.
+
+    Not where it raises: see `Diagnosis.follows`. And the error's text would tell how to feign it.
+    """
+    base = key.name.partition("/")[0]
+    gone = found.get(key._replace(name=_gone(base).id))
+    if base not in course.exercises[exercise].requires or gone is None or _given(gone).passed:
+        return False
+    given = _given(found[key])
+    return not given.passed and shows_numbers(given.heard)
+
+
+def _given(value: bytes) -> Given:
+    return msgspec.msgpack.decode(value, type=Given)
+
+
+def _gone(exercise: str) -> Variant:
+    """A mistake that shows which cases use an exercise."""
+    text = f"def {exercise}(*_): raise RuntimeError"
+    return Variant(exercise, "gone", "mistake", "", "", text)
+
+
+# --- at a desk -----------------------------------------------------------------------------------
+
+
+def _find_out(desk: Desk, name: str) -> str:
+    """Add all public rows of an exercise to the sheet; return its name."""
+    sheet = desk.known
+    assert sheet is not None
+    tests = desk.tests[name]
+    cases = [(test, case) for test in tests for case in test.cases]
+    for test, case in cases:
+        _note_asked(desk, sheet, test, case)
+        sheet.given(None, test.key, case.label)
+    caught = list(_caught(sheet, name, cases))
+    # A mistake in an exercise further down is named by the checks of the exercises between.
+    for base in desk.course.exercises[name].requires:
+        using = [
+            at for at in cases if not sheet.built_on(_gone(base), at[0].key, at[1].label).passed
+        ]
+        for mistake in sheet.mistakes(base):
+            for test, case in using:
+                sheet.built_on(mistake, test.key, case.label)
+    right_behaviour(desk, name)
+    entry = Entry(desk.oracle.contracts[name], [test.key for test in tests], caught)
+    sheet.once(Key("exercise", name), Entry, lambda: entry)
+    return name
+
+
+def _caught(sheet: Sheet, name: str, cases: Sequence[tuple[Test, Case]]) -> Iterator[NamedMistake]:
+    """The mistakes, and pairs of mistakes, that public checks can recognise."""
+    pairs = sheet.pairs(name)
+    for variant in (*sheet.mistakes(name), *pairs):
+        givens = [sheet.given(variant, test.key, case.label) for test, case in cases]
+        if any(given.heard for given in givens):  # a case that passes has none
+            yield NamedMistake(
+                variant.slug, variant.title, variant.hint, variant in pairs, tuple(variant.same_as)
+            )
+
+
+def _note_asked(desk: Desk, sheet: Sheet, test: Test, case: Case) -> None:
+    """Add what a case asks of references to the sheet."""
     notes = _Notes(desk.oracle.contracts)
-    with desk.listening(lambda make, _: _OfCase(notes, public_case(make))):
-        sheet, tensors = _Recorder(desk, notes, names).record()
-    tests = [test.key for name in names for test in desk.tests[name]]
-    return _Done(unit, msgspec.json.encode(sheet), safetensors.torch.save(tensors), tests)
+    with desk.listening(lambda *_: notes):
+        if not replay(desk, desk.definitions, test, case).passed:
+            raise CallError(f"{test.place}: {test.name} fails on the reference")
+    for ending in notes.endings:
+        ending()
+    _refuse_answers_in_questions(desk, sheet, test, case, notes)
+    make = desk.make_for(test, case)
+    for exercise, asked in notes.asked.items():
+        sheet.once(asked_key(make, exercise), Asked, partial(Asked, asked.made, asked.calls))
+
+
+def _refuse_answers_in_questions(
+    desk: Desk, sheet: Sheet, test: Test, case: Case, notes: _Notes
+) -> None:
+    """Raise `CallError` if a case asks for something else where an answer is wrong."""
+    mistakes = (
+        variant
+        for variant in sheet.mistakes(test.exercise)
+        if shows_numbers(sheet.given(variant, test.key, case.label).heard)
+    )
+    for variant in islice(mistakes, WRONG):
+        doubts = _Doubts(notes)
+        with desk.listening(lambda *_, doubts=doubts: doubts):
+            replay(desk, desk.live.definitions(variant), test, case)
+        if doubts.strange:
+            raise CallError(
+                f"{test.key}[{case.label}] passes on to the reference what a student's code "
+                f"gave (seen with {variant.id}): a bundle has no reference to ask"
+            )
 
 
 # --- what references are asked -------------------------------------------------------------------
 
 
-@dataclass
 class _Notes:
-    """What the references of a unit were asked."""
+    """A `Listener` that keeps what one case of a check asks of references."""
 
-    contracts: Mapping[str, Contract]
-    calls: dict[tuple[str, str], list[RecordedCall]] = field(
-        default_factory=dict
-    )  # by case, exercise
-    made: dict[str, list[Made]] = field(default_factory=dict)  # by exercise
-    # On a mistake, checks may ask for nothing that they do not ask for on the reference.
-    open: bool = True
-    asked: set[bytes] = field(default_factory=set)
-    endings: list[Callable[[], None]] = field(default_factory=list)  # to be done after a case
-    strange: list[str] = field(default_factory=list)  # cases that did
-
-
-@dataclass(frozen=True)
-class _OfCase:
-    """Takes notes of one case of a check: a `Listener`."""
-
-    notes: _Notes
-    case: str
+    def __init__(self, contracts: Mapping[str, Contract]) -> None:
+        self._contracts = contracts
+        self.asked: dict[str, Asked] = {}  # by exercise
+        self.questions: set[bytes] = set()
+        self.endings: list[Callable[[], None]] = []  # to be called when the case has ended
 
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
         """See `Listener`."""
-        if not self.notes.open:
-            return
         entry = Made(list(map(payload.pack_input, arguments)), list(_weights(module)))
-        if entry not in self.notes.made.setdefault(exercise, []):
-            self.notes.made[exercise].append(entry)
-        self.notes.endings.append(lambda: self._note_probes(exercise, module, arguments))
+        made = self._of(exercise).made
+        if entry not in made:
+            made.append(entry)
+        self.endings.append(lambda: self._note_probes(exercise, module, arguments))
 
     def consulted(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
         """See `Listener`."""
-        question = self._question(exercise, arguments)
-        if not self.notes.open:
-            if question not in self.notes.asked:
-                self.notes.strange.append(self.case)
-            return
-        self.notes.asked.add(question)
+        self.questions.add(_question(exercise, arguments))
         if module is None:
             self._note(exercise, _call(arguments, result))
         else:
             self._note_silenced(exercise, module, arguments)
         if any(tensor.requires_grad for tensor in payload.tensors_of(result)):
             state = _state(module) if module is not None else {}
-            self.notes.endings.append(
-                lambda: self._note_gradients(exercise, module, arguments, state)
-            )
+            self.endings.append(lambda: self._note_gradients(exercise, module, arguments, state))
+
+    def _of(self, exercise: str) -> Asked:
+        return self.asked.setdefault(exercise, Asked([], []))
 
     def _note_gradients(
         self,
@@ -164,7 +244,7 @@ class _OfCase:
         arguments: Sequence[Any],
         state: dict[str, wire.TensorData],
     ) -> None:
-        """What the check's backward brought to the tensors of a call, if there was one."""
+        """Keep what the check's backward brought to the tensors of a call, if there was one."""
         passed = [payload.pack_input(value) for value in arguments]
         gradients = [_gradient(tensor) for tensor in payload.tensors_of(arguments)]
         learned = {
@@ -172,21 +252,16 @@ class _OfCase:
             for path, parameter in (module.named_parameters() if module is not None else ())
             if (data := _gradient(parameter)) is not None
         }
-        calls = self.notes.calls[self.case, exercise]
+        calls = self._of(exercise).calls
         for at, call in enumerate(calls):
             known = call.arguments == passed and call.state == state
             if known and (learned or any(data is not None for data in gradients)):
                 calls[at] = msgspec.structs.replace(call, gradients=gradients, learned=learned)
 
-    def _question(self, exercise: str, arguments: Sequence[Any]) -> bytes:
-        return msgspec.msgpack.encode(
-            (self.case, exercise, list(map(payload.pack_input, arguments)))
-        )
-
     def _note_probes(self, exercise: str, made: nn.Module, arguments: Sequence[Any]) -> None:
-        """What a search for weights will compare with, whatever the check has put into `made`."""
-        inputs = probe(self.notes.contracts[exercise], arguments)
-        self.notes.asked.add(self._question(exercise, inputs))
+        """Keep what a search for weights compares with, whatever the check has put into `made`."""
+        inputs = probe(self._contracts[exercise], arguments)
+        self.questions.add(_question(exercise, inputs))
         # Weights are given before a check asks for float64.
         self._note_silenced(exercise, copy.deepcopy(made).float(), inputs, evaluated=True)
 
@@ -201,16 +276,38 @@ class _OfCase:
 
     def _note(self, exercise: str, call: RecordedCall) -> None:
         """Keep a call, once."""
-        calls = self.notes.calls.setdefault((self.case, exercise), [])
+        calls = self._of(exercise).calls
         plain = [msgspec.structs.replace(one, gradients=[], learned={}) for one in calls]
         if call not in plain:
             calls.append(call)
 
 
+@dataclass
+class _Doubts:
+    """A `Listener` that looks for questions which the case does not ask if the answer is right."""
+
+    notes: _Notes
+    strange: bool = False
+
+    def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
+        """See `Listener`."""
+
+    def consulted(
+        self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
+    ) -> None:
+        """See `Listener`."""
+        del module, result
+        self.strange |= _question(exercise, arguments) not in self.notes.questions
+
+
+def _question(exercise: str, arguments: Sequence[Any]) -> bytes:
+    return msgspec.msgpack.encode((exercise, list(map(payload.pack_input, arguments))))
+
+
 def _silenced(module: nn.Module) -> Iterator[nn.Module]:
     """A module without some of its biases, in all combinations; the module itself comes first.
 
-    A model has too many: there it is the module alone, and who lacks a bias hears of that.
+    A model has too many: there it is the module alone, and an answer without a bias is refused.
     """
     plain = copy.deepcopy(module)
     plain._forward_hooks.clear()
@@ -239,149 +336,3 @@ def _gradient(tensor: Tensor) -> wire.TensorData | None:
 
 def _call(arguments: Sequence[Any], result: Any) -> RecordedCall:
     return RecordedCall([payload.pack_input(value) for value in arguments], payload.pack(result))
-
-
-# --- a unit --------------------------------------------------------------------------------------
-
-
-class _Recorder:
-    """Records the exercises of one unit."""
-
-    def __init__(self, desk: Desk, notes: _Notes, names: Sequence[str]) -> None:
-        self._desk = desk
-        self._notes = notes
-        self._names = names
-        self._tensors: dict[str, Tensor] = {}
-        self._heard: list[list[Heard]] = []
-        self._numbers: dict[bytes, int] = {}
-        self._uses: dict[str, dict[str, tuple[str, ...]]] = {}
-
-    def record(self) -> tuple[UnitSheet, dict[str, Tensor]]:
-        """The unit's sheet, and the tensors that it names."""
-        references: dict[str, int] = {}
-        named: dict[str, list[NamedMistake]] = {}
-        outcomes: dict[str, dict[str, int]] = {}
-        built: dict[str, dict[str, int]] = {}
-        known = self._desk.live
-        for name in self._names:
-            self._note_reference(name)
-            for test, case in self._cases(name):
-                heard = known.given(None, test, case).heard
-                references[case_name(test, case)] = self._number(heard)
-            singles, pairs = known.mistakes(name), known.pairs(name)
-            kept = [v for v in (*singles, *pairs) if self._outcomes(v, outcomes)]
-            named[name] = [
-                NamedMistake(v.slug, v.title, v.hint, v in pairs, tuple(v.same_as)) for v in kept
-            ]
-            # What is wrong further below is named by the checks of the exercises between.
-            for base in self._desk.course.exercises[name].requires:
-                standing = list(self._standing(name, base))
-                for mistake in known.mistakes(base) if standing else ():
-                    self._built(mistake, standing, built)
-        sheet = UnitSheet(
-            self._notes.made,
-            self._calls(),
-            self._heard,
-            references,
-            named,
-            outcomes,
-            built,
-            dict(self._behaviours()),
-            self._uses,
-        )
-        return sheet, self._tensors
-
-    def _behaviours(self) -> Iterator[tuple[str, Behaviour]]:
-        for name in self._names:
-            if (known := right_behaviour(self._desk, name)) is not None:
-                yield name, on_example(known, self._stored)
-
-    def _cases(self, name: str) -> Iterator[tuple[str, str]]:
-        for test in self._desk.tests[name]:
-            for case in test.cases:
-                yield test.key, case.label
-
-    def _note_reference(self, name: str) -> None:
-        """Run the checks on the reference: what they ask now is all that they may ask."""
-        self._notes.open = True
-        for test in self._desk.tests[name]:
-            for case in test.cases:
-                if not replay(self._desk, self._desk.definitions, test, case).passed:
-                    raise CallError(f"{test.place}: {test.name} fails on the reference")
-                for ending in self._notes.endings:
-                    ending()
-                self._notes.endings.clear()
-        self._notes.open = False
-
-    def _outcomes(self, variant: Variant, outcomes: dict[str, dict[str, int]]) -> bool:
-        """Note how each case ends on a mistake; whether any fails."""
-        found: dict[str, int] = {}
-        for test, case in self._cases(variant.exercise):
-            given = self._desk.live.given(variant, test, case)
-            at = case_name(test, case)
-            found[at] = PASSED if given.passed else self._number(given.heard)
-            if given.uses and not given.passed:
-                self._uses.setdefault(variant.id, {})[at] = given.uses
-            if self._notes.strange:
-                raise CallError(
-                    f"{self._notes.strange[0]} passes on to the reference what a student's code "
-                    f"gave (seen with {variant.id}): a bundle has no reference to ask"
-                )
-        failing = any(number != PASSED for number in found.values())
-        if failing:
-            outcomes[variant.id] = found
-        return failing
-
-    def _standing(self, name: str, base: str) -> Iterator[tuple[str, str]]:
-        """The cases of an exercise that notice if one below it is gone."""
-        gone = Variant(base, "gone", "mistake", "", "", f"def {base}(*_): raise RuntimeError")
-        for test, case in self._cases(name):
-            if not self._desk.live.built_on(gone, test, case).passed:
-                yield test, case
-
-    def _built(
-        self, base: Variant, cases: Iterable[tuple[str, str]], built: dict[str, dict[str, int]]
-    ) -> None:
-        """Note what these cases give where they break, if the exercise below theirs is wrong.
-
-        Not what raises: see `Diagnosis.follows`. And its text would tell how to feign it.
-        """
-        for test, case in cases:
-            outcome = self._desk.live.built_on(base, test, case)
-            if not outcome.passed and shows_numbers(outcome.heard):
-                number = self._number(outcome.heard)
-                built.setdefault(base.id, {})[case_name(test, case)] = number
-
-    def _number(self, heard: Sequence[Heard]) -> int:
-        """Where results stand in the sheet; they are kept once."""
-        stored = [self._stored(_presentable(value)) for value in heard]
-        key = msgspec.json.encode(stored)
-        if key not in self._numbers:
-            self._numbers[key] = len(self._heard)
-            self._heard.append(stored)
-        return self._numbers[key]
-
-    def _calls(self) -> dict[str, dict[str, list[RecordedCall]]]:
-        found: dict[str, dict[str, list[RecordedCall]]] = {}
-        for (case, name), calls in self._notes.calls.items():
-            found.setdefault(case, {})[name] = [with_tensors(call, self._stored) for call in calls]
-        return found
-
-    def _stored(self, value: Any) -> Any:
-        return swapped(value, self._store)
-
-    def _store(self, data: wire.TensorData) -> wire.TensorData:
-        if data.device == "meta":
-            return data
-        name = digest(data)
-        self._tensors.setdefault(key_of(name), payload.unpack_tensor(data))
-        return msgspec.structs.replace(data, data=name)
-
-
-def _presentable(value: Any) -> Any:
-    """What a call gave, as JSON can say it, and without places in our own files."""
-    if isinstance(value, wire.Raised):
-        return msgspec.structs.replace(value, place=None, uses=[])
-    if isinstance(value, float) and value - value != 0:
-        return wire.Odd(f"the number {value}")
-    return value

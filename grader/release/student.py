@@ -36,7 +36,7 @@ def write_student_bundle(
     Without `notebooks` it has none but those; it has these parts of the `engine`. The same course
     gives the same bytes. Raises `CallError` where `to` holds something else, or an earlier bundle
     with changes that only `replace` may lose; and where a stub is solved, since the bundle would
-    give the solution away. `report` is told of each unit that is recorded.
+    give the solution away. Calls `report` for each exercise that is recorded.
     """
     course.require_solutions("release student")
     refuse_solved_stubs(course)

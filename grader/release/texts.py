@@ -1,4 +1,4 @@
-"""The texts of a bundle, and where a course's own words go into them."""
+"""The texts of a bundle, with the course's own words filled in."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ grader check $first
 
 NOT_ASKED = """
 
-Where exercises are named, the others in that file are not asked of you, and do not count."""
+If a row names exercises, only those are assigned; the others in that file do not count."""
 
-FOR_JAILS = "# for jails\n"  # ends the lines of what only grading needs
+FOR_JAILS = "# for jails\n"  # ends each line with a library that only grading needs
 
 
 def readme(course: Course) -> str:
-    """The README for students; a course that has a walkthrough puts its own first steps in.
+    """The README for students, with the first steps from the course's own walkthrough, if any.
 
-    Those are a whole course's: a part of it may begin elsewhere.
+    A part of a course does not use the walkthrough, because it may begin with another exercise.
     """
     first = course.asked[0]
     file = course.stub_file(course.unit_of[first]).name
@@ -46,18 +46,18 @@ def readme(course: Course) -> str:
 
 
 def agents(course: Course) -> str:
-    """What AI assistants are asked to do, and not to do."""
+    """The rules for AI assistants."""
     return template("AGENTS.md", title=course.file.title)
 
 
 def pyproject(*, jails: bool = False) -> str:
-    """What a bundle installs: the engine, and what jails are made of only where marks are given."""
+    """The bundle's `pyproject.toml`; with `jails` it requires the libraries for jails too."""
     lines = template("pyproject.toml").splitlines(keepends=True)
     return "".join(line for line in lines if jails or not line.endswith(FOR_JAILS))
 
 
 def full_title(course: Course) -> str:
-    """The course's title, and the assignment's with the day that it is due."""
+    """The title of the course, with the assignment's title and due date if it is one."""
     assigned = course.assigned
     due = (
         f", due {assigned.due:%A, %d %B %Y, %H:%M %Z}".rstrip() if assigned and assigned.due else ""
@@ -66,17 +66,17 @@ def full_title(course: Course) -> str:
 
 
 def template(name: str, room: str = "grader.release", **fields: str) -> str:
-    """A text of ours, with these fields in their places."""
+    """A template with these fields filled in."""
     return Template(as_it_is(name, room)).substitute(fields)
 
 
 def as_it_is(name: str, room: str = "grader.release") -> str:
-    """A text of ours; its name is a path below ``templates/`` of a room."""
+    """The raw text of a template; its name is a path below ``templates/`` of a room."""
     return (resources.files(room) / "templates" / name).read_text("utf-8")
 
 
 def table_of_units(course: Course, file: str) -> str:
-    """One row of a table for each unit, whose name goes into `file`; below, what counts."""
+    """A table row for each unit, with its name in `file`; a note if not all exercises count."""
     rows = [
         f"| {number} | `{file.format(unit.name)}` | {unit.title} | {_exercises(course, unit)} |"
         for number, unit in enumerate(course.units, start=1)
@@ -85,15 +85,15 @@ def table_of_units(course: Course, file: str) -> str:
 
 
 def _exercises(course: Course, unit: Unit) -> str:
-    """How many there are; and by name which of them an assignment asks for, if not all."""
+    """The number of exercises; if an assignment has only some of them, their names too."""
     asked, of = course.asked_in(unit.name), len(unit.exercise)
     names = ", ".join(f"`{name}`" for name in asked)
     return f"{of}" if len(asked) == of else f"{len(asked)} of {of}: {names}"
 
 
 def licence() -> str:
-    """The text under which the engine is given away."""
-    from importlib import metadata  # slow to load, and every command loads this module
+    """The engine's licence."""
+    from importlib import metadata  # slow, and every command loads this module
 
     text = metadata.distribution("attention-grader").read_text("licenses/LICENSE")
     if text is None:
@@ -102,6 +102,6 @@ def licence() -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, in a folder of its own if need be."""
+    """Write a text file, and make its folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())  # the same line ends everywhere
+    path.write_bytes(text.encode())  # as bytes: the same line ends on every system

@@ -1,8 +1,8 @@
-"""Pages from a gradebook: each student's feedback, and the report on a class.
+"""HTML pages from a gradebook: feedback for each student, and a report on the class.
 
-`similarity` turns submissions into pairs; `feedback` makes a student's page, `overview` the numbers
-of a class and their page, by way of `rendering`, which knows the templates.
-Needs the extra ``instructor``; without it, `require_templates` says how to get it.
+`feedback` makes a student's page and `overview` the report; both use `rendering`, which fills the
+templates. `similarity` finds submissions that are alike. Pages need the extra ``instructor``;
+without it, `require_templates` says how to install it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "write_pages",
 ]
 ANONYMOUS = "report-anonymous.html"
-OURS = b"<!doctype html>\n<!-- feedback by attention-grader -->"  # how each page of it begins
+OURS = b"<!doctype html>\n<!-- feedback by attention-grader -->"  # each feedback page begins so
 
 
 def write_pages(
@@ -41,11 +41,10 @@ def write_pages(
     *,
     similarity: bool = True,
 ) -> None:
-    """Write the feedback of everyone who has a grade, and the report, into the gradebook's folder.
+    """Write a feedback page for each graded student, and the report, into the gradebook's folder.
 
-    Pages that an earlier run wrote for students who are gone are removed. `advance` is called
-    after each page of feedback, and after the report. Raises `CallError` where the extra is
-    missing, or a file cannot be written.
+    Feedback pages of students who are no longer in the gradebook are removed. `advance` is called
+    after each page. Raises `CallError` if the extra is missing or a file cannot be written.
     """
     require_templates()
     from grader.report.feedback import feedback_page
@@ -84,7 +83,7 @@ def write_anonymous(
     *,
     similarity: bool = True,
 ) -> None:
-    """Write the report with pseudonyms for students, beside the one with their names.
+    """Write a second report, with pseudonyms for students.
 
     Raises `CallError` as `write_pages` does.
     """
@@ -94,7 +93,7 @@ def write_anonymous(
     rows = book.rows()
     names = pseudonyms_in(rows, book.salt)
     pairs = _pairs(book, rows, course) if similarity else None
-    if pairs is not None:  # files are named by students, too
+    if pairs is not None:  # without `places`, since names of files may contain names of students
         pairs = [
             replace(
                 pair, one=names[pair.one], others=tuple(names[o] for o in pair.others), places=None
@@ -114,7 +113,7 @@ def write_anonymous(
 
 
 def _assignment(book: Gradebook, course: Course) -> Assignment | None:
-    """What was graded, if it was an assignment that the course still names."""
+    """The graded assignment, if there is one and the course still has it."""
     return next((one for one in course.file.assignment if one.name == book.assignment), None)
 
 
@@ -134,7 +133,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _remove_others(folder: Path, kept: Collection[str]) -> None:
-    """Remove pages of feedback that are ours, and of nobody in the gradebook."""
+    """Remove feedback pages that the kit wrote, except those to keep."""
     for path in folder.glob("*.html"):
         if path.name not in kept and path.is_file():
             with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""One student's page: what `for_students` lets a student read of a grade, and corrections of it."""
+"""A student's feedback page: the part of a grade that students may see, and its corrections."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 TROUBLES = {
-    "graded": "Note", "empty": "Nothing that can be graded was handed in",
-    "unreadable": "What was handed in cannot be read", "grader_error": "Not graded yet",
+    "graded": "Note", "empty": "The submission holds no answers to grade",
+    "unreadable": "The submission cannot be read", "grader_error": "Not graded yet",
 }  # fmt: skip
-MANY = 512  # pictures that are kept: a class makes the same mistakes
+MANY = 512  # cached pictures: students of a class make the same mistakes
 
 
 @dataclass(frozen=True)
 class _Exercise:
-    """One exercise as its student sees it."""
+    """An exercise as its student sees it."""
 
     verdict: Verdict
     title: str
-    points: float | None  # corrections included; None where the grader failed
+    points: float | None  # corrections included; None if the grader failed
     adjustment: Adjustment | None
 
     @property
     def failed(self) -> Sequence[Finding]:
-        """What did not pass."""
+        """The tests that failed."""
         return [finding for finding in self.verdict.worth_reading if not finding.quiet]
 
     @property
     def rest(self) -> Sequence[Finding]:
-        """What passed, or was not run."""
+        """The tests that passed or were not run."""
         return [finding for finding in self.verdict.worth_reading if finding.quiet]
 
     @property
     def passed(self) -> int:
-        """How many tests passed."""
+        """The number of tests that passed."""
         return sum(finding.status == "passed" for finding in self.rest)
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """Exercises of a unit, and what they are worth together."""
+    """The exercises of a unit, and their points."""
 
     name: str
     title: str
@@ -62,42 +62,42 @@ class _Unit:
 
     @property
     def points(self) -> float | None:
-        """What the exercises earned, where that is known."""
+        """The sum of the earned points; None if some are unknown."""
         points = [exercise.points for exercise in self.exercises if exercise.points is not None]
         return round(sum(points), 3) if len(points) == len(self.exercises) else None
 
     @property
     def max(self) -> float:
-        """What can be earned."""
+        """The sum of the points that can be earned."""
         return round(sum(exercise.verdict.max for exercise in self.exercises), 3)
 
 
 def feedback_page(row: Row, course: Course, assignment: Assignment | None = None) -> str:
-    """The page of a student who handed something in."""
+    """The page of a student who has a grade."""
     assert row.grade is not None
     counts = None
     if assignment is not None and assignment.points is not None and row.total is not None:
         counts = row.total * assignment.scale(row.grade.max), assignment.points
-    told = for_students(row.grade, course)
-    units = [*_units(row, told, course)]
+    visible = for_students(row.grade, course)
+    units = [*_units(row, visible, course)]
     return page(
         "feedback.html",
         "feedback.js",
         course=course.titled(assignment),
         counts=counts,
         row=row,
-        grade=told,
+        grade=visible,
         units=units,
         corrected=[e for unit in units for e in unit.exercises if e.adjustment],
         drawn=_picture,
-        trouble=TROUBLES[told.status],
+        trouble=TROUBLES[visible.status],
     )
 
 
-def _units(row: Row, told: Grade, course: Course) -> Iterator[_Unit]:
+def _units(row: Row, visible: Grade, course: Course) -> Iterator[_Unit]:
     titles = {unit.name: unit.title for unit in course.units}
     points = row.points
-    for unit, results in groupby(told.exercises, key=lambda result: result.unit):
+    for unit, results in groupby(visible.exercises, key=lambda result: result.unit):
         exercises = [
             _exercise(result, points.get(result.name), row.correction(result.name), course)
             for result in results

@@ -1,7 +1,7 @@
-"""The page of a class: its numbers, who is behind them, and what to look at.
+"""The report on a class: statistics, common mistakes, and submissions to look at.
 
-A number is about the students whose submissions were graded: who is absent, or handed in nothing
-that could be read, says nothing about an exercise.
+The statistics count only students with a graded submission. Absent students, and submissions that
+could not be read, say nothing about an exercise.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from grader.sandbox.jails import MEANING
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-SLOWEST = 5  # submissions that are listed
-FEW_NAMES = 4  # that are listed without being asked for
-BARS = 10  # of the distribution of totals
-FEWEST = 3  # students, for a correlation that could say anything
+SLOWEST = 5  # submissions in the list of the slowest
+FEW_NAMES = 4  # more names than these are folded away
+BARS = 10  # in the histogram of totals
+FEWEST = 3  # students, to compute a correlation
 
 
 # --- numbers -------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ FEWEST = 3  # students, for a correlation that could say anything
 
 @dataclass(frozen=True)
 class Bar:
-    """How many totals lie in a range; the last range has its end in it."""
+    """The number of totals in a range, without its end; the last range includes its end."""
 
     low: float
     high: float
@@ -46,20 +46,20 @@ class Bar:
 
 @dataclass(frozen=True)
 class ExerciseNumbers:
-    """How a class did in one exercise; what is not known is None."""
+    """The results of a class in an exercise; None for unknown numbers."""
 
     name: str
     unit: str
     max: float
     passed: float | None  # the share of students with all points
     mean: float | None  # the mean share of its points
-    untouched: int  # students who left it as it was
+    untouched: int  # students who did not change the stub
     discrimination: float | None  # from -1 to 1: see `correlation`
 
 
 @dataclass(frozen=True)
 class MadeMistake:
-    """A known mistake, and who made it."""
+    """A known mistake, and the students who made it."""
 
     exercise: str
     title: str
@@ -69,18 +69,18 @@ class MadeMistake:
 
 @dataclass(frozen=True)
 class RunSetting:
-    """How submissions were run, and how many of them."""
+    """The settings under which submissions ran, and the number of submissions."""
 
     isolation: tuple[str, ...]
     device: str
     torch: str
-    course: str  # the fingerprint of what decides a grade
+    course: str  # the fingerprint of tests and references
     count: int
 
 
 @dataclass(frozen=True)
 class Classroom:
-    """A gradebook's numbers."""
+    """The statistics of a gradebook."""
 
     students: int
     graded: int
@@ -89,13 +89,13 @@ class Classroom:
     median: float | None
     distribution: tuple[Bar, ...]
     exercises: tuple[ExerciseNumbers, ...]
-    mistakes: tuple[MadeMistake, ...]  # those that most students made first
-    settings: tuple[RunSetting, ...]  # the commonest first
-    slowest: tuple[Grade, ...]  # one a submission
+    mistakes: tuple[MadeMistake, ...]  # the most frequent first
+    settings: tuple[RunSetting, ...]  # the most frequent first
+    slowest: tuple[Grade, ...]  # one for each submission, the slowest first
 
 
 def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
-    """The numbers of a gradebook whose exercises are these, in the course's order."""
+    """The statistics of a gradebook; `exercises` are in the course's order."""
     graded = [row for row in rows if row.status == "graded"]
     grades = [row.grade for row in rows if row.grade is not None]
     totals = [row.total for row in graded if row.total is not None]
@@ -110,14 +110,14 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
         tuple(_exercise(name, graded) for name in exercises),
         ranked_mistakes(graded, exercises),
         tuple(_settings(grades)),
-        tuple(_by_seconds(grades)),
+        tuple(sorted(_one_per_submission(grades), key=lambda grade: -grade.seconds)),
     )
 
 
 def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
-    """How totals are spread over equal ranges from zero to `most`.
+    """The distribution of totals over equal ranges from zero to `most`.
 
-    A correction can lift a total above `most`, or below zero: it counts in the range at that end.
+    A correction can move a total beyond these ranges: it counts in the first or the last range.
     """
     width = most / BARS
     places = Counter(min(max(int(total / width), 0), BARS - 1) if width else 0 for total in totals)
@@ -125,9 +125,9 @@ def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]
 
 
 def ranked_mistakes(rows: Sequence[Row], exercises: Sequence[str]) -> tuple[MadeMistake, ...]:
-    """The known mistakes, those that most students made first; then in the course's order.
+    """The known mistakes, the most frequent first, otherwise in the course's order.
 
-    What only follows from a mistake in an earlier exercise is not counted.
+    Failures that only follow from a mistake in an earlier exercise are not counted.
     """
     made: dict[tuple[str, str], dict[str, None]] = {}
     hints: dict[tuple[str, str], str] = {}
@@ -142,21 +142,21 @@ def ranked_mistakes(rows: Sequence[Row], exercises: Sequence[str]) -> tuple[Made
 
 
 def mistakes_in(exercise: ExerciseResult) -> Iterator[tuple[str, str]]:
-    """Title and hint of each known mistake that was made in an exercise itself."""
-    told = {
+    """The title and hint of each known mistake made in this exercise, not in an earlier one."""
+    hints = {
         test.mistake: test.hint or ""
         for test in exercise.tests
         if test.mistake and not test.follows
     }
-    return iter(told.items())
+    return iter(hints.items())
 
 
 def correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Pearson's correlation of two series; None where there is too little to tell.
+    """Pearson's correlation of two series; None if there are too few values, or all are equal.
 
-    Of an exercise's points with the total of all *other* exercises it is the item-rest correlation
-    (Allen and Yen, Introduction to Measurement Theory, 1979, section 6.3): the total without the
-    exercise, since points would correlate with themselves.
+    The report correlates an exercise's points with the total of all *other* exercises. This is the
+    item-rest correlation (Allen and Yen, Introduction to Measurement Theory, 1979, section 6.3).
+    The exercise itself is left out of the total, since its points correlate with themselves.
     """
     if len(first) < FEWEST or len(set(first)) == 1 or len(set(second)) == 1:
         return None
@@ -189,18 +189,14 @@ def _exercise(name: str, rows: Sequence[Row]) -> ExerciseNumbers:
 def _settings(grades: Sequence[Grade]) -> Iterator[RunSetting]:
     counted = Counter(
         (grade.isolation, grade.device, grade.torch, grade.course)
-        for grade in _one_a_submission(grades)
+        for grade in _one_per_submission(grades)
     )
     for setting, count in counted.most_common():
         yield RunSetting(*setting, count)
 
 
-def _by_seconds(grades: Sequence[Grade]) -> list[Grade]:
-    return sorted(_one_a_submission(grades), key=lambda grade: -grade.seconds)
-
-
-def _one_a_submission(grades: Sequence[Grade]) -> Sequence[Grade]:
-    """A group's grade stands in the gradebook once for each of its members."""
+def _one_per_submission(grades: Sequence[Grade]) -> Sequence[Grade]:
+    """The grades, with a group's grade once and not once for each member."""
     return [*{grade.submission: grade for grade in grades}.values()]
 
 
@@ -209,23 +205,23 @@ def _one_a_submission(grades: Sequence[Grade]) -> Sequence[Grade]:
 
 @dataclass(frozen=True)
 class _Student:
-    """A row of the matrix."""
+    """A row of the table of students."""
 
     row: Row
-    place: int  # by which links find it
-    page: str | None  # the feedback, as a link
-    cells: Sequence[tuple[str, float | None]]  # how much of an exercise's points, and the points
+    place: int  # the target of links
+    page: str | None  # a link to the feedback
+    cells: Sequence[tuple[str, float | None]]  # for each exercise: the cell's class, and the points
     mistakes: Sequence[int]  # their places in the ranking
 
 
 @dataclass(frozen=True)
 class _Stake:
-    """What failed in an exercise only through an earlier mistake."""
+    """An exercise that a student failed only through a mistake in an earlier exercise."""
 
     who: _Student
     lost: Adjustment
-    corrected: Adjustment | None  # what a person has decided already
-    line: str | None  # for a shell: it gives back what was lost
+    corrected: Adjustment | None  # a correction that exists already
+    line: str | None  # the shell command that gives the points back
 
 
 def report_page(
@@ -238,11 +234,11 @@ def report_page(
     pairs: Sequence[Resemblance] | None,
     folder: str | None = None,
 ) -> str:
-    """The page of a gradebook with these exercises.
+    """The report on a gradebook with these exercises.
 
-    `pages` are files of feedback by student, for links to them; `pairs` are submissions that look
-    alike, None where nobody compared them; `folder` is the gradebook's, as commands name it, None
-    where students are not named by their names.
+    `pages` are names of feedback pages by student, to link to. `pairs` are similar submissions;
+    None if they were not compared. `folder` names the gradebook's folder in commands; None leaves
+    the commands out, since an anonymous report cannot name students.
     """
     numbers = classroom(rows, exercises)
     students = _students(rows, exercises, numbers, pages)
@@ -256,7 +252,11 @@ def report_page(
         units=[unit.name for unit in course.units],
         pairs=pairs,
         chart=_chart(numbers),
-        looks=[one for one in students if _needs_a_look(one.row)],
+        looks=[
+            one
+            for one in students
+            if one.row.status != "graded" or (one.row.grade and one.row.grade.notes)
+        ],
         slowest=numbers.slowest[:SLOWEST],
         layers=MEANING,
         few=FEW_NAMES,
@@ -286,7 +286,7 @@ def _students(
 
 
 def _how_much(row: Row, result: ExerciseResult | None) -> str:
-    """The class of a cell: how much of an exercise's points there is."""
+    """The CSS class of a cell: all, some or none of an exercise's points."""
     points = row.points.get(result.name) if result else None
     if result is None or points is None:
         return "unknown"
@@ -303,10 +303,6 @@ def _stakes(students: Sequence[_Student], folder: str | None) -> Iterator[_Stake
             if lost is not None:
                 line = command(folder, row.student, lost) if folder is not None else None
                 yield _Stake(student, lost, row.correction(result.name), line)
-
-
-def _needs_a_look(row: Row) -> bool:
-    return row.status != "graded" or bool(row.grade and row.grade.notes)
 
 
 def _members(students: Sequence[_Student]) -> Mapping[str, Sequence[_Student]]:
@@ -326,9 +322,7 @@ def _chart(numbers: Classroom) -> Markup:
 
 # --- histogram -----------------------------------------------------------------------------------
 #
-# A distribution as bars: an ``<svg>`` element in the colours of the page around it.
-#
-# The page's style knows its classes ``bar``, ``axis`` and ``count``.
+# The page's style sheet has its classes ``bar``, ``axis`` and ``count``.
 
 
 WIDTH, HEIGHT = 640, 200
@@ -337,7 +331,7 @@ BASE = HEIGHT - BELOW
 
 
 def histogram(bars: Sequence[Bar], title: str) -> str:
-    """Counts stand above the bars, points below them; who does not see it is told in words."""
+    """An ``<svg>`` with counts above the bars and points below, and a description in words."""
     ends = {end: number(round(end, 1)) for end in {e for b in bars for e in (b.low, b.high)}}
     described = "; ".join(f"{ends[b.low]} to {ends[b.high]} points: {b.count}" for b in bars)
     return (

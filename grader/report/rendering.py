@@ -1,7 +1,7 @@
-"""Templates become pages: each is one file that asks for nothing, from anywhere.
+"""Fills templates: each page is a single file that loads no others.
 
-All text is escaped, and what cannot be printed, or would turn the direction of what stands beside
-it, is replaced. A page's policy allows its own script, by its hash, and no request of any kind.
+All text is escaped. Characters that cannot be printed, or that change the direction of writing, are
+replaced. A page's security policy allows its own script, by its hash, and no requests.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from grader.feedback.terminal import safe
 from grader.records.faults import CallError
 from grader.records.rows import counted, number
 
-if TYPE_CHECKING:  # it is an extra
+if TYPE_CHECKING:  # jinja2 is optional
     from jinja2 import Environment
 
 NEEDED = "jinja2"
 
 
 def require_templates() -> None:
-    """Raise `CallError` where the extra is not installed that pages need."""
+    """Raise `CallError` if the extra for pages is not installed."""
     if find_spec(NEEDED) is None:
         raise CallError(
             f"pages need {NEEDED}, which is missing: pip install 'attention-grader[instructor]'"
@@ -32,7 +32,7 @@ def require_templates() -> None:
 
 
 def page(template: str, script: str, **values: object) -> str:
-    """A template with its values, the common style, and this script."""
+    """Fill a template with values, and add the common style and a script."""
     from markupsafe import Markup
 
     code = _file("page.js") + _file(script)
@@ -46,7 +46,7 @@ def page(template: str, script: str, **values: object) -> str:
 
 
 def _policy(script: str) -> str:
-    """Nothing is loaded and nothing is sent; pictures have styles of their own."""
+    """A security policy that forbids requests; it allows inline styles, which pictures have."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
@@ -75,12 +75,12 @@ def _environment() -> Environment:
 
 
 def _printable(value: object) -> object:
-    """Plain text without what could not be seen; `Markup` is ours."""
+    """Replace characters that cannot be printed in text; the kit's own `Markup` stays as it is."""
     return safe(value) if type(value) is str and not value.isprintable() else value
 
 
 def _short(points: float) -> str:
-    """With one digit at most behind the point."""
+    """A number with at most one decimal."""
     return number(round(points, 1))
 
 
@@ -90,7 +90,7 @@ def _signed(points: float) -> str:
 
 
 def _percent(share: float) -> str:
-    """``0.125`` as ``13%``: halves go up."""
+    """``0.125`` as ``13%``: halves are rounded up."""
     return f"{int(share * 100 + 0.5)}%"
 
 

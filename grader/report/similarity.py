@@ -1,14 +1,14 @@
-"""Which submissions look alike: pairs for a person to look at, and never a verdict.
+"""Finds submissions that look alike: pairs for a person to read, never a verdict.
 
-Submissions are compared by runs of `RUN` tokens, in which own names count as one another, and
-comments and layout do not count (Schleimer, Wilkerson and Aiken, Winnowing: Local Algorithms for
-Document Fingerprinting, SIGMOD 2003; with all runs in place of some, since these texts are short).
-In a course everybody writes the same small functions, so a run weighs the less the more submissions
-have it, by the logarithm of how rare it is; what half of them have, or the stubs, weighs nothing.
-That is no measure for submissions whose code is the same to the letter, however short and common it
-is: those are listed in any case, as one group.
+Submissions are compared by runs of `RUN` tokens. All names that a student chose count as equal, and
+comments and layout are ignored. The method is Winnowing (Schleimer, Wilkerson and Aiken, Local
+Algorithms for Document Fingerprinting, SIGMOD 2003), but with all runs, since the texts are short.
 
-The text is split by one regular expression in time that grows with its length; nothing is parsed.
+In a course all students write the same small functions. Therefore a run's weight is the logarithm
+of its rarity: zero if half of the submissions have it, or the stubs do. Submissions with exactly
+the same code are always listed, as a group, even if the code is short and common.
+
+A regular expression splits the text into tokens in linear time; the text is not parsed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ from numpy.typing import NDArray
 from grader.intake import Submission
 
 RUN = 20  # tokens: about two lines
-LEAST = 40  # runs that only two submissions have, or more that weigh as much: less is chance
-ALIKE = 0.4  # of the smaller submission's weight
+LEAST = 40  # shared runs that no other submission has, or the same weight; less may be chance
+ALIKE = 0.4  # the least share of the smaller submission's weight
 MOST_PAIRS = 50
-MOST_TEXT = 200_000  # characters of a submission that are compared
-FACTOR = np.uint64(6364136223846793005)  # odd, and random otherwise
-BLOCK = 4096  # runs that are counted at a time
+MOST_TEXT = 200_000  # characters compared of a submission
+FACTOR = np.uint64(6364136223846793005)  # any large odd number
+BLOCK = 4096  # runs counted at a time
 
-# Whatever is opened and not closed ends with its line, or with the text: no character is looked at
-# again and again.
+# An unclosed string ends with its line, or with the text, to keep the time linear.
 TOKEN = re.compile(
     r"""(?P<string>[rRbBuUfF]{0,2}(?:
             \"{3}(?:[^\\]|\\(?:.|\Z))*?(?:\"{3}|\Z) | '{3}(?:[^\\]|\\(?:.|\Z))*?(?:'{3}|\Z)
@@ -49,41 +48,40 @@ Runs = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Resemblance:
-    """Two submissions that are alike, or all whose code is the same."""
+    """Two submissions that are alike, or a group with exactly the same code."""
 
     one: str
-    others: tuple[str, ...]  # several only where their code is the same
-    share: float  # of what the smaller one has and few others have, by weight
-    # Where the passage stands that tells most, in the one and in the first of the others:
-    # "softmax.py lines 3–40"; None in a report without names.
+    others: tuple[str, ...]  # several only in a group
+    share: float  # the shared weight, as a share of the smaller submission's weight
+    # "softmax.py lines 3–40" in `one` and in the first of `others`; None in an anonymous report.
     places: tuple[str, str] | None
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A submission as runs: the one that begins at each token, and the line of each token."""
+    """A submission as runs of tokens."""
 
     name: str
-    runs: Runs
-    lines: NDArray[np.int32]
+    runs: Runs  # the run that begins at each token
+    lines: NDArray[np.int32]  # the line of each token
     parts: tuple[tuple[int, str], ...]  # the first token of each file or cell, and its name
-    code: bytes | None  # the same where the code is, to the letter; None where all is the stubs'
+    code: bytes | None  # a hash of the exact code; None if all of it comes from the stubs
 
 
 @dataclass(frozen=True)
 class _Scale:
-    """What each run weighs."""
+    """The weight of each run."""
 
-    runs: Runs  # all there are, sorted
-    counts: NDArray[np.intp]  # how many submissions have it
+    runs: Runs  # of all submissions, sorted
+    counts: NDArray[np.intp]  # the number of submissions that have the run
     weights: NDArray[np.float32]
     pair: float  # the weight of a run that two submissions have
 
 
 def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Resemblance]:
-    """Groups whose code is the same, and the pairs that share most, first the most alike.
+    """Groups with the same code, then pairs, the most similar first.
 
-    In pairs a group is represented by its first submission.
+    In pairs, a group is represented by its first submission.
     """
     given = [token for stub in stubs for token, _, _ in _tokens(stub)]
     stub_runs = cache(lambda length: _runs(given, length))
@@ -105,7 +103,7 @@ def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Res
 
 
 def _pairs(texts: Sequence[_Text], chosen: Sequence[int], stubs: Runs) -> list[Resemblance]:
-    """The pairs of those chosen that share most."""
+    """The most similar pairs among the chosen texts."""
     if not any(len(text.runs) for text in texts):
         return []
     scale = _scale(texts, stubs)
@@ -130,7 +128,7 @@ def _pairs(texts: Sequence[_Text], chosen: Sequence[int], stubs: Runs) -> list[R
 
 
 def _read(submission: Submission, stubs: Callable[[int], Runs]) -> _Text:
-    """A submission's text; `stubs` gives the runs of a length in what everybody was given."""
+    """Read a submission; `stubs` gives the runs of this length in the stubs."""
     tokens: list[str] = []
     lines: list[int] = []
     parts: list[tuple[int, str]] = []
@@ -158,7 +156,7 @@ def _read(submission: Submission, stubs: Callable[[int], Runs]) -> _Text:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
-    """What counts of each token, the token itself, and its line."""
+    """Each token as it is compared, as it is written, and its line."""
     line, seen = 1, 0
     before = last = ""
     for match in TOKEN.finditer(text):
@@ -170,7 +168,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
         if kind == "string":
             token = '"'
         elif kind == "name" and not keyword.iskeyword(word):
-            # torch's own names count: those that stand behind a dot, but not those of `self`.
+            # Keep names of torch: those after a dot, except attributes of `self`.
             token = word if last == "." and before != "self" else "name"
         else:
             token = word
@@ -179,7 +177,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _runs(tokens: Sequence[str], length: int = RUN) -> Runs:
-    """A number for the run of tokens that begins at each place: a polynomial modulo 2**64."""
+    """A hash of the run that begins at each token: a polynomial modulo 2**64."""
     numbers = {token: _number(token) for token in set(tokens)}
     sequence = np.array([numbers[token] for token in tokens], np.uint64)
     runs = np.zeros(max(len(sequence) - length + 1, 0), np.uint64)
@@ -189,7 +187,7 @@ def _runs(tokens: Sequence[str], length: int = RUN) -> Runs:
 
 
 def _number(token: str) -> int:
-    """The same in every process, as `hash` is not: two reports on the same texts are the same."""
+    """A hash of a token; unlike `hash`, it is the same in every process."""
     return int.from_bytes(hashlib.blake2b(_bytes(token), digest_size=8).digest())
 
 
@@ -209,7 +207,7 @@ def _scale(texts: Sequence[_Text], stubs: Runs) -> _Scale:
 
 
 def _shared(own: Sequence[NDArray[np.intp]], scale: _Scale) -> NDArray[np.float32]:
-    """The weight of what each two submissions share; `own` are the places of runs on the scale."""
+    """The shared weight of each two submissions; `own` holds the indices of their runs."""
     total = np.zeros((len(own), len(own)), np.float32)
     counted = (scale.counts > 1) & (scale.weights > 0)
     column = np.cumsum(counted) - 1
@@ -225,7 +223,7 @@ def _shared(own: Sequence[NDArray[np.intp]], scale: _Scale) -> NDArray[np.float3
 
 
 def _passage(one: _Text, other: _Text, scale: _Scale) -> tuple[str, str]:
-    """Where the passage that weighs most stands in both: runs that follow one another in each."""
+    """The place in both texts of the heaviest shared passage: successive runs in each."""
     runs, here, there = np.intersect1d(one.runs, other.runs, return_indices=True)
     order = np.argsort(here)
     here, there = here[order], there[order]
@@ -238,12 +236,12 @@ def _passage(one: _Text, other: _Text, scale: _Scale) -> tuple[str, str]:
 
 
 def _whole(text: _Text) -> str:
-    """The first file that has code, from its first token to its last."""
+    """The place of the first file with code, from its first token to its last."""
     return _place(text, 0, len(text.lines) - RUN + 1)
 
 
 def _place(text: _Text, start: int, length: int) -> str:
-    """``softmax.py lines 3–40``: to the end of a file, where the passage goes on in another."""
+    """``softmax.py lines 3–40``; a passage that goes on in another file is cut at the end."""
     part = max(k for k, (first, _) in enumerate(text.parts) if first <= start)
     after = text.parts[part + 1][0] if part + 1 < len(text.parts) else len(text.lines)
     last = min(start + length + RUN - 2, after - 1)

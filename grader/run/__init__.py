@@ -1,4 +1,4 @@
-"""Many submissions: into a gradebook, here, in other processes or on other machines, with progress.
+"""Grades many submissions into a gradebook: in this process, in others or on other machines.
 
-It knows who is graded when, and what is left to do. How one is graded, it must not know.
+This room schedules submissions, and shows the progress. `grading` grades each of them.
 """

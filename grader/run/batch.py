@@ -1,7 +1,7 @@
-"""Many submissions into one gradebook, each grade committed as it ends.
+"""Grades many submissions into one gradebook, and commits each grade as soon as it is computed.
 
-A grade in the gradebook that would come out the same is reused: so a grading that was stopped goes
-on where it stopped, and a late hand-in costs no more than itself.
+A grade is reused if nothing that decides it has changed. An interrupted grading therefore continues
+where it stopped, and a late submission costs only its own grading.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BookedGrade:
-    """A grade that is in the gradebook: found out now, or reused."""
+    """A grade that is in the gradebook, computed now or reused."""
 
     grade: Grade
     reused: bool = False
@@ -62,16 +62,16 @@ def grade_into(
     roster: Roster = NOBODY,
     assignment: str = "",
 ) -> list[Row]:
-    """Grade a batch into a gradebook, by student; `report` hears of each grade once committed.
+    """Grade a batch into a gradebook, and return its rows; `report` gets each committed grade.
 
-    Nothing is written before the course's tests are collected, so that bad input leaves no trace.
-    Grades of an earlier run that this one would lose are lost only with `replace`; none is reused
-    where all are to be `fresh`. The `roster` and the name of the `assignment` are kept for the next
-    call. The work is done in `jobs` processes, or by the workers of a `cluster`: an address. Raises
-    `CallError` while another grading is at work on the folder.
+    The gradebook is written only once the course's tests are collected, so bad input leaves no
+    trace. A grading that would lose grades of an earlier one raises `CallError`, unless `replace`.
+    `fresh` reuses no grade. The gradebook keeps `roster` and `assignment` for the next call. The
+    work is done in `jobs` processes, or by the workers of the `cluster` at this address. Raises
+    `CallError` while another grading into the folder is running.
     """
     students = [student for one in arrivals.submissions for student in one.members]
-    kept = [*students, *arrivals.conflicts]  # a conflict loses no earlier grade
+    kept = [*students, *arrivals.conflicts]  # a student in a conflict keeps an earlier grade
     exercises = order.course.select(order.only)
     refuse_strangers(folder, order.course.name)
     with ExitStack() as stack:
@@ -81,7 +81,7 @@ def grade_into(
             if not replace:
                 _refuse_loss(book, [*kept, *_renamed(book, arrivals, roster)], exercises)
         plan = _planned(order, arrivals.submissions, None if fresh else book)
-        grades = _begun(stack.enter_context(closing(_shared(order, plan.todo, jobs, cluster))))
+        grades = _started(stack.enter_context(closing(_shared(order, plan.todo, jobs, cluster))))
         book = book or stack.enter_context(_sole(folder, order))
         book.unfinished = GRADING
         book.exercises, book.assignment, book.roster = exercises, assignment, roster
@@ -102,20 +102,20 @@ def grade_again(
     another_seed: bool = False,
     fresh: bool = False,
 ) -> list[Row]:
-    """Grade the texts in a gradebook once more, and keep the old grades as those of a run.
+    """Grade the submissions in a gradebook again, and keep the old grades as an earlier run.
 
-    Raises `CallError` where the seed is another one, unless `another_seed` is meant, and while
-    another grading is at work on the folder. `report` and `fresh` are those of `grade_into`.
+    `report` and `fresh` are as for `grade_into`. Raises `CallError` if the seed has changed, unless
+    `another_seed`, and while another grading into the folder is running.
     """
     with existing_gradebook(folder, order.course.name, again=True) as book, alone(folder):
         if not another_seed:
             refuse_another_seed(book, order.seed, "the new seed")
-        handed_in = [*book.submissions()]
-        if not handed_in:
+        submissions = [*book.submissions()]
+        if not submissions:
             raise CallError(f"{folder} holds no submissions to grade again: name them")
-        plan = _planned(order, handed_in, None if fresh else book)
+        plan = _planned(order, submissions, None if fresh else book)
         with closing(_shared(order, plan.todo, jobs, cluster)) as shared:
-            grades = _begun(shared)
+            grades = _started(shared)
             if book.unfinished != REGRADING:
                 book.put_aside()
                 book.unfinished = REGRADING
@@ -133,11 +133,11 @@ def grade_arrivals(
     roster: Roster = NOBODY,
     assignment: str = "",
 ) -> Generator[list[Row]]:
-    """Grade what is new at each look at a folder of submissions; the rows that changed.
+    """Grade new submissions at each look at a folder; yield the rows that changed.
 
-    Nobody is forgotten whose file is gone. `replace`, `fresh`, `roster` and `assignment` are those
-    of `grade_into`. Between two looks the gradebook is one of a grading that has ended. Raises
-    `CallError` while another grading is at work on the gradebook's folder.
+    A student whose file is gone keeps the grade. Between two looks the gradebook is complete.
+    `replace`, `fresh`, `roster` and `assignment` are as for `grade_into`. Raises `CallError` while
+    another grading into the gradebook's folder is running.
     """
     with order.desk() as desk, _sole(folder, order) as book:
         exercises = order.course.select(order.only)
@@ -147,42 +147,42 @@ def grade_arrivals(
         key = keys(order)
         before = set() if fresh else book.reusable()
         graded = {o.student: o for o in book.submissions() if (o.student, key(o)) in before}
-        for seen in arrivals:
-            if seen.refused:  # the gradebook stays as it is until the folder can be read again
+        for look in arrivals:
+            if look.refused:  # change nothing until the folder can be read again
                 yield []
                 continue
             book.unfinished = GRADING
-            new = [one for one in seen.submissions if graded.get(one.student) != one]
+            new = [one for one in look.submissions if graded.get(one.student) != one]
             for submission in new:
                 book.record(_grade(desk, submission), submission, key(submission))
                 graded[submission.student] = submission
-            if renamed := _renamed(book, seen, roster):
+            if renamed := _renamed(book, look, roster):
                 book.keep_only([g.student for g in book.grades() if g.student not in renamed])
-            book.set_people(_with_gone(seen.people, book))
-            settled = book.conflicts.keys() - seen.conflicts.keys()
-            book.conflicts = seen.conflicts
+            book.set_people(_with_gone(look.people, book))
+            settled = book.conflicts.keys() - look.conflicts.keys()
+            book.conflicts = look.conflicts
             rows = _finished(book)
             changed = settled.union(*(one.members for one in new))
             yield [row for row in rows if row.student in changed and row.grade is not None]
 
 
-def _renamed(book: Gradebook, seen: Arrivals, roster: Roster) -> set[str]:
-    """Names of earlier grades whose students get one under another: a conflict is settled."""
+def _renamed(book: Gradebook, look: Arrivals, roster: Roster) -> set[str]:
+    """Students of settled conflicts who are now graded under another name."""
 
     def key(student: str, people: Mapping[str, Person]) -> str | None:
         return roster.find(people.get(student, Person()), student)
 
-    graded = {student for one in seen.submissions for student in one.members}
-    settled = book.conflicts.keys() - seen.conflicts.keys() - graded
+    graded = {student for one in look.submissions for student in one.members}
+    settled = book.conflicts.keys() - look.conflicts.keys() - graded
     if not settled:
         return set()
-    keys_of_graded = {key(student, seen.people) for student in graded} - {None}
+    keys_of_graded = {key(student, look.people) for student in graded} - {None}
     before = book.people()
     return {student for student in settled if key(student, before) in keys_of_graded}
 
 
 def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:
-    """The people of this look, and those who have a grade of what is gone: they are not absent."""
+    """The people at this look, and those whose file is gone but whose grade remains."""
     graded = {grade.student for grade in book.grades()} - people.keys()
     gone = {who: person for who, person in book.people().items() if who in graded}
     return gone | {who: person for who, person in people.items() if person not in gone.values()}
@@ -199,22 +199,22 @@ def _refuse_loss(book: Gradebook, students: Sequence[str], exercises: Sequence[s
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise CallError(
-            f"{folder} holds grades of {gone[0]}{more}, not in this run: name what they handed in "
-            "as well, or another --out; --replace would lose them"
+            f"{folder} holds grades of {gone[0]}{more}, who are not in this run: name their "
+            "submissions too, or another --out; --replace would delete their grades"
         )
     if left_out := len(graded - set(exercises)):
         raise CallError(
             f"{folder} holds grades of {counted(left_out, 'exercise')} that this run "
-            "leaves out: choose another --out, or pass --replace to lose them"
+            "leaves out: choose another --out, or pass --replace to delete them"
         )
 
 
-# --- what is left to do --------------------------------------------------------------------------
+# --- one grading ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What has to be graded, and what has been."""
+    """The submissions to grade, and those whose grades are reused."""
 
     todo: Sequence[Submission]
     graded: Sequence[Submission]
@@ -222,7 +222,7 @@ class _Plan:
 
 
 def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | None) -> _Plan:
-    """Reuse what is in the gradebook, if there is one to look into."""
+    """Plan to reuse the grades in the gradebook, if one is given."""
     key = keys(order)
     by_name = {one.student: key(one) for one in submissions}
     before = book.reusable() if book is not None else set()
@@ -240,13 +240,13 @@ def _shared(
     if cluster is None:
         jobs = jobs or default_jobs(len(submissions))
         return share(order, _grade, submissions, jobs, set_aside)
-    from grader.run import cluster as machines  # it needs Dask, which few have
+    from grader.run import cluster as machines  # needs Dask, which is optional
 
     return machines.share_on_cluster(cluster, order, _grade, submissions, set_aside)
 
 
 def _ungraded(order: Order, submission: Submission, isolation: tuple[str, ...], why: str) -> Grade:
-    """The grade of a submission that cannot be graded here: of no points that anybody knows."""
+    """The grade of a submission on which the grader failed: its points are unknown."""
     must = deciding(order.course)
     return Grade(
         student=submission.student,
@@ -267,23 +267,23 @@ def _ungraded(order: Order, submission: Submission, isolation: tuple[str, ...], 
     )
 
 
-def _begun(grades: Iterator[Grade]) -> Iterator[Grade]:
-    """The same grades, once the first is there: then the course is fit, and may leave traces."""
+def _started(grades: Iterator[Grade]) -> Iterator[Grade]:
+    """The same grades, after waiting for the first: it shows that the course can be graded."""
     return chain([*islice(grades, 1)], grades)
 
 
 def _record(book: Gradebook, plan: _Plan, grades: Iterable[Grade], report: Report) -> None:
-    handed_in = {one.student: one for one in plan.todo}
+    submissions = {one.student: one for one in plan.todo}
     book.record_all(_reused(book, plan, report))
     for grade in grades:
-        book.record(grade, handed_in[grade.submission], plan.keys[grade.submission])
+        book.record(grade, submissions[grade.submission], plan.keys[grade.submission])
         report(BookedGrade(grade))
 
 
 def _reused(
     book: Gradebook, plan: _Plan, report: Report
 ) -> Iterator[tuple[Grade, Submission, str]]:
-    """What is graded, for those who are its students today; one by one, since grades are large."""
+    """The reused grades, for the current students of each group; lazily, since grades are large."""
     for one in plan.graded:
         key = plan.keys[one.student]
         grade = book.grade(one.student, key)
@@ -293,7 +293,7 @@ def _reused(
 
 
 def _finished(book: Gradebook) -> list[Row]:
-    # The files come first: who stops in between is told to go on, and finds them written then.
+    # Files first: after a stop in between, the grading is still unfinished, so they are rewritten.
     book.write_files()
     book.unfinished = ""
     return book.rows()
@@ -301,12 +301,12 @@ def _finished(book: Gradebook) -> list[Row]:
 
 @contextmanager
 def _sole(folder: Path, order: Order) -> Iterator[Gradebook]:
-    """The gradebook, with no other grading at work on it."""
+    """Open the gradebook, and keep other gradings out."""
     with alone(folder), open_gradebook(folder, order.course.name) as book:
         yield book
 
 
 def _grade(desk: Desk, submission: Submission) -> Grade:
-    from grader.grading.ladder import grade_submission  # torch is loaded where the work is done
+    from grader.grading.ladder import grade_submission  # loads torch, in the worker only
 
     return grade_submission(desk, submission)

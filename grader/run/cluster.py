@@ -1,9 +1,9 @@
-"""Work at desks on other machines: the workers of a Dask cluster.
+"""Grades submissions on other machines, by the workers of a Dask cluster.
 
-The promise of `workers.share`, for submissions. A worker opens a desk once, and keeps it as long as
-this side holds on to it; submissions travel to it as bytes, and grades back. Which worker gets what
-is decided here, not by Dask's scheduler: so none gets any before it is checked, and of what was at
-a worker that is lost it is known which submission it was at, and which only waited there.
+It does for submissions what `workers.share` does on one machine. A worker opens a desk once, and
+keeps it while the client holds it; submissions and grades travel as bytes. This module, and not
+Dask's scheduler, decides which worker gets a submission. Therefore a worker is checked before it
+gets any, and a lost worker's current submission is known apart from those that only waited.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import math
 import time
 import uuid
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -22,12 +23,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from grader.grading.order import Deciding, Order, deciding
+from grader.grading import rows
+from grader.grading.order import Deciding, Order, basis, deciding
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import Grade
 from grader.records.rows import counted
-from grader.run.workers import SetAside, Task, apart, fails
+from grader.run.workers import SAFE_PATH, SetAside, Task, environment, fails
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -46,12 +48,12 @@ except ModuleNotFoundError as error:
 
 Work = Callable[["Desk", Submission], Grade]
 
-LOCAL = "local:"  # and a number: that many workers on this machine
-AHEAD = 2  # submissions at a worker: the one it is at, and the next
-TICK = 0.5  # seconds between looks at who is there
+LOCAL = "local:"  # followed by a number of workers on this machine
+AHEAD = 2  # submissions at a worker: the current and the next
+TICK = 0.5  # seconds between looks at the list of workers
 CONNECTING = 10.0  # seconds for the scheduler to answer
 PATIENCE = 60.0  # seconds without any worker
-CHATTY = ("distributed", "distributed.client", "asyncio")  # what matters here is raised
+CHATTY = ("distributed", "distributed.client", "asyncio")  # loggers; errors are raised anyway
 
 
 def share_on_cluster(
@@ -61,35 +63,35 @@ def share_on_cluster(
     submissions: Sequence[Submission],
     set_aside: SetAside[Submission, Grade] = fails,
 ) -> Generator[Grade]:
-    """What `work` makes of each submission, as it ends, in any order.
+    """Yield the grade of each submission as soon as it is done, in any order.
 
-    `address` is a scheduler's, or ``local:4`` for four workers here. `work` travels as for
-    `workers.share`; the course does not: it lies at the same path on every machine. `set_aside` is
-    that of `workers.share`. Raises `CallError` before any work if nobody is there, or a worker is
-    not fit to grade like this side.
+    `address` is a scheduler's, or ``local:4`` for four workers on this machine. `work` and
+    `set_aside` are as for `workers.share`. The course is not sent: it must be at the same path on
+    every machine. Raises `CallError` before any work if there is no worker, or if a worker would
+    not grade like this machine.
     """
     if not submissions:
         return
-    # A worker works in another folder, and it may be on another machine.
+    # Workers run in another folder, so relative paths would be wrong there.
     order = replace(order, secrets=tuple(p.absolute() for p in order.secrets))
     with _connected(address) as client:
-        yield from _Crew(client, order, work, submissions, set_aside).grades()
+        yield from _Cluster(client, order, work, submissions, set_aside).grades()
 
 
 @contextmanager
 def _connected(address: str) -> Iterator[Client]:
-    """A client; once it is closed, Dask drops what it asked for, and the workers their desks."""
+    """A client; when it is closed, Dask drops its futures, and the workers close their desks."""
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if address.startswith(LOCAL):
-            stack.enter_context(apart())  # as long as there are workers: lost ones start anew
+            stack.enter_context(environment(SAFE_PATH))  # to the end: lost workers are restarted
             cluster = stack.enter_context(_local(address.removeprefix(LOCAL)))
             yield stack.enter_context(Client(cluster, set_as_default=False))
             return
         try:
             protocol, place = parse_address(address)
-            if protocol in ("tcp", "tls"):  # without a port, a client fails twice, 20 s apart
+            if protocol in ("tcp", "tls"):  # without a port, the client would fail only after 20 s
                 parse_host_port(place)
             client = Client(address, timeout=CONNECTING, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
@@ -106,42 +108,42 @@ def _local(workers: str) -> LocalCluster:
         memory_limit=None,
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
-        security=Security.temporary(),  # others on this machine could otherwise give it work
+        security=Security.temporary(),  # otherwise other users of this machine could send work
     )
 
 
-# --- on this side --------------------------------------------------------------------------------
+# --- in the client -------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
 class _Item(Task[Submission]):
-    """A submission on its way to a grade."""
+    """A submission without a grade so far."""
 
     answer: Future[bytes | None] | None = None
-    done: bool = False  # even if the answer has not come yet
+    done: bool = False  # graded, even if the answer has not arrived yet
 
 
 @dataclass(eq=False)
-class _Post:
-    """A worker, and what it was given."""
+class _Worker:
+    """A worker, and the submissions that were sent to it."""
 
     desk: Future[_OpenDesk]
     opened: Future[_About]
-    about: _About | None = None  # once the desk is open
-    # By Dask's key, in the order of its work.
-    items: dict[Key, _Item] = field(default_factory=dict)
+    about: _About | None = None  # None until the desk is open
+    items: dict[Key, _Item] = field(default_factory=dict)  # by Dask's key, in the order of work
 
     def takes(self, item: _Item) -> bool:
-        """Whether it may be given this one now.
+        """Whether the worker may get this submission now.
 
-        What was lost with a worker goes alone: should this one be lost too, it was not for another.
+        A submission that already lost a worker is sent alone. If the next worker is lost too, the
+        submission must be the reason.
         """
         alone = any(one.lost for one in (item, *self.items.values()))
         return self.about is not None and len(self.items) < (1 if alone else AHEAD)
 
 
-class _Crew:
-    """The workers of a cluster at work on a batch."""
+class _Cluster:
+    """The workers of a cluster, and the submissions that they grade."""
 
     def __init__(
         self,
@@ -155,123 +157,125 @@ class _Crew:
         self._order = order
         self._work = work
         self._must = deciding(order.course)
+        self._sheet = rows.image(basis(order)) if order.remembers else b""
         self._waiting = deque(_Item(one) for one in submissions)
         self._set_aside = set_aside
-        self._posts: dict[str, _Post] = {}  # by address
+        self._workers: dict[str, _Worker] = {}  # by address
         self._unfit: set[str] = set()
-        self._begun = False  # whether all that were there first were found fit
-        self._given = 0
-        self._ended: SimpleQueue[tuple[str, Future[Any]]] = SimpleQueue()
+        self._checked = False  # whether all workers of the start are fit to grade
+        self._sent = 0
+        self._finished: SimpleQueue[tuple[str, Future[Any]]] = SimpleQueue()
         self._grades: list[Grade] = []
-        self._looked = -math.inf
-        self._manned = time.monotonic()  # when a desk was last seen open
+        self._last_look = -math.inf
+        self._last_open = time.monotonic()  # when a worker last had an open desk
 
     def grades(self) -> Iterator[Grade]:
-        """Grades, as they come in."""
-        while self._waiting or any(post.items for post in self._posts.values()):
+        """Yield grades as they come."""
+        while self._waiting or any(worker.items for worker in self._workers.values()):
             try:
                 self._look()
-                self._hand_out()
-                self._listen()
+                self._assign()
+                self._receive()
             except (OSError, CancelledError):
                 raise HostFault(
-                    "the Dask scheduler is gone; when there is one, the same call goes on from here"
+                    "the Dask scheduler is gone; start it, and run the same command to continue"
                 ) from None
             yield from self._grades
             self._grades.clear()
 
-    # --- who is there
+    # --- which workers are there
 
     def _look(self) -> None:
-        if time.monotonic() - self._looked < TICK:
+        if time.monotonic() - self._last_look < TICK:
             return
-        self._looked = time.monotonic()
+        self._last_look = time.monotonic()
         present: Mapping[str, int] = self._client.nthreads()
-        for address in self._posts.keys() - present.keys():
+        for address in self._workers.keys() - present.keys():
             self._lose(address)
         self._unfit &= present.keys()
-        for address in present.keys() - self._posts.keys() - self._unfit:
-            self._hire(address, present[address])
-        if any(post.about for post in self._posts.values()):
-            self._manned = time.monotonic()
-        elif not self._posts and time.monotonic() - self._manned > PATIENCE:
+        for address in present.keys() - self._workers.keys() - self._unfit:
+            self._open(address, present[address])
+        if any(worker.about for worker in self._workers.values()):
+            self._last_open = time.monotonic()
+        elif not self._workers and time.monotonic() - self._last_open > PATIENCE:
             self._give_up()
 
-    def _hire(self, address: str, threads: int) -> None:
-        """Have it checked, and a desk opened there."""
+    def _open(self, address: str, threads: int) -> None:
+        """Check a worker, and open a desk there."""
         if threads != 1:
             self._refuse(
                 address,
-                f"it has {threads} threads, and a desk serves one submission at a time: "
-                "start it with --nthreads 1 (and --nworkers for several)",
+                f"it has {threads} threads, but grades one submission at a time: start it with "
+                "--nthreads 1 (and --nworkers for several)",
             )
             return
-        desk = self._submit(address, _open_desk, self._order, self._must)
-        self._posts[address] = _Post(desk, self._submit(address, _about, desk))
-        self._hear_of(address, self._posts[address].opened)
+        with warnings.catch_warnings(action="ignore"):  # Dask's, of more than 10 MB
+            desk = self._submit(address, _open_desk, self._order, self._must, self._sheet)
+        self._workers[address] = _Worker(desk, self._submit(address, _about, desk))
+        self._watch(address, self._workers[address].opened)
 
     def _refuse(self, address: str, why: str) -> None:
         line = f"worker {address} cannot grade for this machine: {why}"
-        if not self._begun:
+        if not self._checked:
             raise CallError(line)
         self._unfit.add(address)
-        self._posts.pop(address, None)
+        self._workers.pop(address, None)
         logging.getLogger(__name__).warning("%s; it gets no work", line)
 
     def _lose(self, address: str) -> None:
-        """Take back what it was given, to be done elsewhere."""
-        post = self._posts.pop(address)
-        given = list(post.items.values())
-        # Or Dask would go on with them, should another process come up at this address.
-        self._client.cancel([post.desk, post.opened, *(one.answer for one in given)])
-        was_at = next((one for one in given if not one.done), None)
-        if was_at is not None and was_at.lose(address):
-            assert post.about is not None
-            told = (
-                f"{counted(len(was_at.lost), 'worker')} of the cluster ended while grading it "
-                f"({', '.join(was_at.lost)}); to see why, grade it alone, without --cluster"
+        """Forget a lost worker, and put its submissions back in the queue."""
+        worker = self._workers.pop(address)
+        sent = list(worker.items.values())
+        # Otherwise Dask would run them again in a new process at this address.
+        self._client.cancel([worker.desk, worker.opened, *(one.answer for one in sent)])
+        current = next((one for one in sent if not one.done), None)
+        if current is not None and current.lose(address):
+            assert worker.about is not None
+            why = (
+                f"{counted(len(current.lost), 'worker')} of the cluster ended while grading it "
+                f"({', '.join(current.lost)}); to see why, grade it alone, without --cluster"
             )
-            self._grades.append(self._set_aside(was_at.item, post.about.isolation, told))
-            given.remove(was_at)
-        self._waiting.extendleft(sorted(given, key=lambda one: len(one.lost)))
+            self._grades.append(self._set_aside(current.item, worker.about.isolation, why))
+            sent.remove(current)
+        self._waiting.extendleft(sorted(sent, key=lambda one: len(one.lost)))
 
     def _give_up(self) -> None:
-        if self._begun:
+        if self._checked:
             raise HostFault(f"all workers are gone, and none came back in {PATIENCE:.0f} s")
         raise CallError(
             f"no worker came in {PATIENCE:.0f} s: start some, for example with `dask worker "
             "ADDRESS --nthreads 1 --nworkers 8`"
         )
 
-    # --- what is done
+    # --- which worker gets what
 
-    def _hand_out(self) -> None:
-        if not self._begun:
-            if not self._posts or any(post.about is None for post in self._posts.values()):
+    def _assign(self) -> None:
+        if not self._checked:
+            if not self._workers or any(worker.about is None for worker in self._workers.values()):
                 return
-            self._begun = True
+            self._checked = True
         for depth in range(AHEAD):
-            for address, post in self._posts.items():
-                if not self._waiting or not post.takes(self._waiting[0]):
+            for address, worker in self._workers.items():
+                if not self._waiting or not worker.takes(self._waiting[0]):
                     continue
-                if len(post.items) == depth:
-                    self._give(address, post, self._waiting.popleft())
+                if len(worker.items) == depth:
+                    self._send(address, worker, self._waiting.popleft())
 
-    def _give(self, address: str, post: _Post, item: _Item) -> None:
-        assert post.about is not None
-        self._given += 1  # the first is done first
+    def _send(self, address: str, worker: _Worker, item: _Item) -> None:
+        assert worker.about is not None
+        self._sent += 1  # a submission that is sent earlier has a higher priority
         item.done = False
         item.answer = self._submit(
             address,
             _work_at,
-            post.desk,
-            post.about.process,
+            worker.desk,
+            worker.about.process,
             self._work,
             msgspec.msgpack.encode(item.item),
-            priority=-self._given,
+            priority=-self._sent,
         )
-        post.items[item.answer.key] = item
-        self._hear_of(address, item.answer)
+        worker.items[item.answer.key] = item
+        self._watch(address, item.answer)
 
     def _submit(
         self, address: str, function: Callable[..., Any], *arguments: object, priority: int = 0
@@ -280,50 +284,50 @@ class _Crew:
             function, *arguments, workers=[address], priority=priority, pure=False
         )
 
-    def _hear_of(self, address: str, future: Future[Any]) -> None:
-        future.add_done_callback(lambda ended: self._ended.put((address, ended)))
+    def _watch(self, address: str, future: Future[Any]) -> None:
+        future.add_done_callback(lambda ended: self._finished.put((address, ended)))
 
-    def _listen(self) -> None:
+    def _receive(self) -> None:
         try:
-            address, future = self._ended.get(timeout=TICK)
+            address, future = self._finished.get(timeout=TICK)
         except Empty:
             return
-        post = self._posts.get(address)
-        if post is None or future.key not in (post.opened.key, *post.items):
-            return  # news of a worker that has been lost
+        worker = self._workers.get(address)
+        if worker is None or future.key not in (worker.opened.key, *worker.items):
+            return  # from a worker that was lost
         if future.status == "error":
-            self._fail(address, post, future)
+            self._fail(address, worker, future)
             return
         try:
             answer = future.result(timeout=TICK)
-        except TimeoutError:  # its worker ended with the answer; the next look will tell
-            if future.key in post.items:
-                post.items[future.key].done = True
-            self._ended.put((address, future))
+        except TimeoutError:  # the worker ended before it sent the answer; `_look` will notice
+            if future.key in worker.items:
+                worker.items[future.key].done = True
+            self._finished.put((address, future))
             return
-        if future.key == post.opened.key:
-            post.about = answer
+        if future.key == worker.opened.key:
+            worker.about = answer
         elif answer is None:
             self._lose(address)
         else:
-            del post.items[future.key]
+            del worker.items[future.key]
             self._grades.append(Grade.from_json(answer))
 
-    def _fail(self, address: str, post: _Post, future: Future[Any]) -> None:
+    def _fail(self, address: str, worker: _Worker, future: Future[Any]) -> None:
         error = future.exception()
         assert error is not None
         if isinstance(error, KilledWorker):
             self._lose(address)
-        elif future.key == post.opened.key:
-            self._refuse(address, _told(error))
+        elif future.key == worker.opened.key:
+            self._refuse(address, _message_of(error))
         elif isinstance(error, CallError):
             raise error
         else:
-            raise HostFault(f"worker {address}: {_told(error)}") from error
+            raise HostFault(f"worker {address}: {_message_of(error)}") from error
 
 
-def _told(error: BaseException) -> str:
-    """Ours are written to be read; others come, for example, where there is no kit."""
+def _message_of(error: BaseException) -> str:
+    # Other types come, for example, from a worker on which this kit is not installed.
     ours = isinstance(error, CallError | HostFault)
     return str(error) if ours else f"{type(error).__name__}: {error}"
 
@@ -332,16 +336,16 @@ def _told(error: BaseException) -> str:
 
 
 class _About(NamedTuple):
-    """What this side has to know of an open desk."""
+    """The client's knowledge of an open desk."""
 
     process: str
     isolation: tuple[str, ...]
 
 
 class _OpenDesk:
-    """A desk that is open as long as somebody holds on to this.
+    """A desk that closes when this object is garbage collected.
 
-    The client does, through Dask, until it is closed or lost; and so does who works there.
+    The client holds it through Dask, and `_work_at` holds it while it runs.
     """
 
     def __init__(self, order: Order) -> None:
@@ -351,16 +355,17 @@ class _OpenDesk:
         weakref.finalize(self, closing.close)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("a desk stays where it is")
+        raise TypeError("a desk cannot be sent to another process")
 
 
-def _open_desk(order: Order, must: Deciding) -> _OpenDesk:
+def _open_desk(order: Order, must: Deciding, sheet: bytes) -> _OpenDesk:
     here = deciding(order.course)
     for name, ours, theirs in zip(Deciding._fields, here, must, strict=True):
         if ours != theirs and name == "course":
             raise CallError(f"it has another course in {order.course.folder}, or none")
         if ours != theirs:
-            raise CallError(f"it has {name} {ours}, and this machine has {theirs}")
+            raise CallError(f"it has {name} {ours}, but this machine has {theirs}")
+    rows.receive(basis(order), sheet)  # so that this worker need not run the mistakes in it
     return _OpenDesk(order)
 
 
@@ -369,7 +374,7 @@ def _about(desk: _OpenDesk) -> _About:
 
 
 def _work_at(desk: _OpenDesk, process: str, work: Work, submission: bytes) -> bytes | None:
-    """A grade as JSON; None if this is not the process that was meant."""
+    """A grade as JSON; None if the worker's process was replaced since."""
     if desk.process != process:
         return None
     return work(desk.desk, msgspec.msgpack.decode(submission, type=Submission)).to_json()

@@ -1,4 +1,4 @@
-"""How far a grading has come: how many, how long still, what went wrong; as a bar or as lines."""
+"""The progress of a grading: grades so far, time left and troubles, as a bar or as lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import IO, Literal
 
@@ -16,12 +16,12 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from grader.records.grade import Grade, SubmissionStatus, TestStatus
+from grader.records.grade import SubmissionStatus, TestStatus
 from grader.records.rows import CONFLICT, Row, counted, number
 from grader.run.batch import BookedGrade
 
 OUTCOMES: tuple[SubmissionStatus, ...] = ("graded", "empty", "unreadable", "grader_error")
-# Tests that end like this are worth a look while there is time to stop: how to say it of many.
+# Troubles to show during a grading, while there is time to stop it: the words for each.
 ENDINGS: dict[TestStatus, str] = {
     "timeout": "out of time", "memory": "out of memory", "crashed": "crashed",
 }  # fmt: skip
@@ -29,7 +29,7 @@ ENDINGS: dict[TestStatus, str] = {
 
 @dataclass
 class Tally:
-    """Counts grades as they come; seconds are those of `clock`."""
+    """Counts grades as they come, and measures seconds by `clock`."""
 
     total: int
     clock: Callable[[], float] = time.monotonic
@@ -42,29 +42,30 @@ class Tally:
         self._began = self._first = self.clock()
 
     def add(self, done: BookedGrade) -> None:
-        """Count one more."""
+        """Count one more grade."""
         self.statuses[done.grade.status] += 1
-        self.endings.update(_endings(done.grade))
+        results = done.grade.exercises
+        self.endings.update({test.status for e in results for test in e.tests} & ENDINGS.keys())
         if done.reused:
             self.reused += 1
         else:
             self.graded += 1
         if self.graded <= 1:
-            self._first = self.clock()  # before it, torch was loaded
+            self._first = self.clock()  # the time before it includes the loading of torch
 
     @property
     def done(self) -> int:
-        """How many have a grade."""
+        """The number of submissions that have a grade."""
         return self.reused + self.graded
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Seconds since the start."""
         return self.clock() - self._began
 
     @property
     def left(self) -> float | None:
-        """Seconds until the end, at the pace so far; None until there is a pace."""
+        """Seconds until the end at the pace so far; None before the second grade."""
         return None if self._each is None else self._each * (self.total - self.done)
 
     @property
@@ -76,7 +77,7 @@ class Tally:
 
     @property
     def pace(self) -> str:
-        """``2.3 s each, 3 min 12 s left``, or nothing yet."""
+        """``2.3 s each, 3 min 12 s left``; empty before the second grade."""
         if self._each is None or self.left is None:
             return ""
         return f"{_paced(self._each)}, {duration(self.left)} left"
@@ -90,40 +91,40 @@ class Tally:
 
     @property
     def troubles(self) -> str:
-        """``2 out of time, 1 crashed``: in how many submissions a test ended like that."""
+        """``2 out of time, 1 crashed``: the number of submissions with such a test."""
         return ", ".join(
-            f"{self.endings[ending]} {told}"
-            for ending, told in ENDINGS.items()
+            f"{self.endings[ending]} {words}"
+            for ending, words in ENDINGS.items()
             if self.endings[ending]
         )
 
     @property
     def state(self) -> str:
-        """What came out so far."""
+        """The results so far."""
         reused = f"{self.reused} reused" if self.reused else ""
         return _joined(self.outcomes, self.troubles, reused)
 
     @property
     def line(self) -> str:
-        """All of it while it goes on, in one line."""
+        """The whole progress in one line."""
         return _joined(f"{self.done} of {self.total}", self.pace, self.state)
 
     def summary(self, rows: Sequence[Row]) -> str:
-        """All of it in the end, in one line that can be pasted into a mail; `rows` came of it."""
+        """The finished grading in one line, to paste into a mail; `rows` are its results."""
         graded = f"graded, {self.graded or 'none'} of them now," if self.reused else "graded"
         pace = f" ({_paced(self.seconds / self.graded)})" if self.graded else ""
         mean, most = mean_of(rows)
         left_out = sum(row.status == CONFLICT for row in rows)
-        told = f"; {counted(left_out, 'student')} in a conflict" if left_out else ""
-        told += "" if mean is None else f"; mean {mean:.1f} of {number(most)}"
+        conflicts = f"; {counted(left_out, 'student')} in a conflict" if left_out else ""
+        average = "" if mean is None else f"; mean {mean:.1f} of {number(most)}"
         return (
             f"{counted(self.done, 'submission')} {graded} in {duration(self.seconds)}{pace}: "
-            f"{self.outcomes}{told}"
+            f"{self.outcomes}{conflicts}{average}"
         )
 
 
 def mean_of(rows: Sequence[Row]) -> tuple[float | None, float]:
-    """The mean of those that were graded, as the report has it, and what one can have."""
+    """The mean of the graded submissions, as in the report, and the maximum."""
     totals = [row.total for row in rows if row.status == "graded" and row.total is not None]
     most = max((row.grade.max for row in rows if row.grade is not None), default=0.0)
     return statistics.fmean(totals) if totals else None, most
@@ -139,7 +140,7 @@ def duration(seconds: float) -> str:
 
 
 def _paced(each: float) -> str:
-    """``2.3 s each``, and ``4.2 a second`` where that is the larger number."""
+    """``2.3 s each``, or ``4.2 a second`` if the pace is faster than one a second."""
     if 0 < each < 1:
         return f"{1 / each:.{0 if each < 0.1 else 1}f} a second"
     return f"{each:.1f} s each" if each < 10 else f"{duration(each)} each"
@@ -149,42 +150,35 @@ def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _endings(grade: Grade) -> Iterator[TestStatus]:
-    found = {test.status for exercise in grade.exercises for test in exercise.tests}
-    return (ending for ending in ENDINGS if ending in found)
-
-
 def _outcome(status: SubmissionStatus, count: int) -> str:
     if status == "grader_error":
         return counted(count, "grader error")
     return f"{count} without a file" if status == "empty" else f"{count} {status}"
 
 
-# --- display -------------------------------------------------------------------------------------
-#
-# A grading as it is watched: in a terminal, in a log, by a program, or not at all.
+# --- display: in a terminal, in a log, for a program, or none ------------------------------------
 
 
 Follow = Callable[[BookedGrade], None]
 DisplayKind = Literal["people", "json", "json lines", "quiet"]
 
-EVERY = 10.0  # seconds between two lines in a log
+EVERY = 10.0  # seconds between lines in a log
 
 
 def following(
     tally: Tally, kind: DisplayKind, stdout: IO[str], stderr: Console
 ) -> AbstractContextManager[Follow]:
-    """What is told of each grade; all of them are counted by `tally`."""
+    """A function that counts each grade in `tally`, and shows the progress."""
     if kind == "json lines":
         return _json_lines(tally, stdout)
     if kind == "quiet":
-        return _quiet(tally)
+        return nullcontext(tally.add)
     return _bar(tally, stderr) if stderr.is_terminal else _log(tally, stderr)
 
 
 @contextmanager
 def _bar(tally: Tally, console: Console) -> Iterator[Follow]:
-    """A bar that is gone when the work is done, and below it what came out so far."""
+    """A bar above the results so far; both disappear at the end."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -205,16 +199,16 @@ def _bar(tally: Tally, console: Console) -> Iterator[Follow]:
 
 @contextmanager
 def _log(tally: Tally, console: Console) -> Iterator[Follow]:
-    """A line now and then, while there is a then to wait for."""
-    told = tally.seconds
+    """A line every few seconds, except shortly before the end."""
+    last = tally.seconds
 
     def follow(done: BookedGrade) -> None:
-        nonlocal told
+        nonlocal last
         tally.add(done)
         if tally.graded <= 1:
-            told = tally.seconds
-        elif tally.seconds - told >= EVERY <= (tally.left or 0):
-            told = tally.seconds
+            last = tally.seconds
+        elif tally.seconds - last >= EVERY <= (tally.left or 0):
+            last = tally.seconds
             console.print(f"grading: {tally.line}", soft_wrap=True)
 
     yield follow
@@ -222,21 +216,30 @@ def _log(tally: Tally, console: Console) -> Iterator[Follow]:
 
 @contextmanager
 def _json_lines(tally: Tally, stdout: IO[str]) -> Iterator[Follow]:
-    """An object for each submission."""
+    """A JSON object for each submission."""
 
     def follow(done: BookedGrade) -> None:
         tally.add(done)
-        _say(stdout, **_told(done))
+        grade = done.grade
+        _print_json(
+            stdout,
+            student=grade.student,
+            status=grade.status,
+            total=grade.total if grade.status != "grader_error" else None,
+            max=grade.max,
+            reused=done.reused,
+            seconds=grade.seconds,
+        )
 
     yield follow
 
 
 def sum_up(tally: Tally, rows: Sequence[Row], stdout: IO[str]) -> None:
-    """The objects that follow the last submission's: who is absent, and what came out for all."""
+    """Print an object for each student without a grade, and a last object with the totals."""
     mean, most = mean_of(rows)
     for row in rows:
         if row.grade is None:
-            _say(
+            _print_json(
                 stdout,
                 student=row.student,
                 status=row.status,
@@ -245,7 +248,7 @@ def sum_up(tally: Tally, rows: Sequence[Row], stdout: IO[str]) -> None:
                 reused=False,
                 seconds=0.0,
             )
-    _say(
+    _print_json(
         stdout,
         submissions=tally.done,
         reused=tally.reused,
@@ -256,23 +259,6 @@ def sum_up(tally: Tally, rows: Sequence[Row], stdout: IO[str]) -> None:
     )
 
 
-@contextmanager
-def _quiet(tally: Tally) -> Iterator[Follow]:
-    yield tally.add
-
-
-def _told(done: BookedGrade) -> dict[str, object]:
-    grade = done.grade
-    return {
-        "student": grade.student,
-        "status": grade.status,
-        "total": grade.total if grade.status != "grader_error" else None,
-        "max": grade.max,
-        "reused": done.reused,
-        "seconds": grade.seconds,
-    }
-
-
-def _say(stdout: IO[str], **told: object) -> None:
-    # At once, also into a pipe: whoever reads may be waiting for it.
-    print(json.dumps(told), file=stdout, flush=True)
+def _print_json(stdout: IO[str], **fields: object) -> None:
+    # Flushed, because a program at the other end of a pipe may be waiting for it.
+    print(json.dumps(fields), file=stdout, flush=True)

@@ -1,4 +1,4 @@
-"""Work at desks, here or in other processes of this machine."""
+"""Shares work out over processes of this machine; each process opens a desk once."""
 
 from __future__ import annotations
 
@@ -33,28 +33,30 @@ if TYPE_CHECKING:
 WorkItem = TypeVar("WorkItem")
 Result = TypeVar("Result")
 
-SAFE_PATH = "PYTHONSAFEPATH"  # tells Python to leave the working directory out of its path
-TRIES = 2  # workers that may be lost while they are at one item
-FEW = 4  # items for which another process, which loads torch again, is not worth it
+# For child processes: do not import from the working directory, which may be a submission. Python
+# would look there first, even for its own modules.
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+TRIES = 2  # lost workers after which an item is given up
+FEW = 4  # items per process that make up for loading torch once more
 
 
 def default_jobs(items: int) -> int:
-    """As many processes as there are cores, and no more than the work is worth."""
+    """The number of cores, or fewer if there is too little work for so many processes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(cores or 1, items // FEW))
 
 
 ENDED = (
-    f"{TRIES} processes ended unexpectedly while they were at it; to see why, give it alone, with "
+    f"{TRIES} processes ended unexpectedly while they worked on it; to see why, run it alone, with "
     "--jobs 1"
 )
 
-# What stands for an item that cannot be done: of the item, the isolation of who was at it, and why.
+# Makes the result of an item that was given up, from the item, the worker's isolation and a reason.
 SetAside = Callable[[WorkItem, tuple[str, ...], str], Result]
 
 
 def fails(item: object, _: tuple[str, ...], why: str) -> Any:
-    """A `SetAside` for work that is worth nothing with a gap."""
+    """A `SetAside` for work that needs the results of all items."""
     raise HostFault(f"{item}: {why}")
 
 
@@ -65,11 +67,11 @@ def share(
     jobs: int,
     set_aside: SetAside[WorkItem, Result] = fails,
 ) -> Generator[Result]:
-    """What `work` makes of each item, as it ends, in any order.
+    """Yield the result of `work` for each item as soon as it is done, in any order.
 
-    `work` is a function of a module, or a `functools.partial` of one: it travels to other
-    processes. The first iteration waits until torch is loaded. Of an item during which a second
-    process is lost, the result is what `set_aside` makes of it.
+    `work` must be picklable: a function of a module, or a `functools.partial` of such a function.
+    The first iteration waits until torch is loaded. If an item loses a second process,
+    `set_aside` makes its result.
     """
     if not items:
         return
@@ -78,26 +80,26 @@ def share(
             for item in items:
                 yield work(desk, item)
     else:
-        with apart(), _lineages(order) as start:
-            crew = _Crew(partial(start, work), items, set_aside)
-            yield from _share_out(crew, min(jobs, len(items)))
+        with environment(SAFE_PATH), _lineages(order) as start:
+            pool = _Pool(partial(start, work), items, set_aside)
+            yield from _share_out(pool, min(jobs, len(items)))
 
 
-# --- workers that are lost -----------------------------------------------------------------------
+# --- lost workers --------------------------------------------------------------------------------
 #
-# A worker may be killed: by the system that has no memory left, or with its machine. What it was
-# at is tried once more, alone at another worker; what only waited there is none the worse for it.
+# A worker may be killed, for example when memory runs out. The item that it worked on is tried
+# again, alone in another worker; items that only waited there are not counted as tried.
 
 
 @dataclass(eq=False)
 class Task(Generic[WorkItem]):
-    """An item on its way to a result."""
+    """An item without a result so far."""
 
     item: WorkItem
-    lost: list[str] = field(default_factory=list)  # workers that were at it, and are gone
+    lost: list[str] = field(default_factory=list)  # workers that ended while they worked on it
 
     def lose(self, worker: str) -> bool:
-        """Note that a worker is gone which was at it; whether it is to be set aside."""
+        """Note a worker that ended while it worked on the item; return whether to give it up."""
         self.lost.append(worker)
         return len(self.lost) == TRIES
 
@@ -106,33 +108,34 @@ class Task(Generic[WorkItem]):
 
 
 @contextmanager
-def apart() -> Iterator[None]:
-    """Meanwhile, no process of Python that is started imports from the working directory.
-
-    What multiprocessing starts would look there first, even for Python's own modules, and the
-    working directory may be a hand-in.
-    """
-    before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"
+def environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Set environment variables, or remove those that are None, for processes started within."""
+    before = {name: os.environ.get(name) for name in changes}
+    _change_environment(changes)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[SAFE_PATH]
+        _change_environment(before)
+
+
+def _change_environment(changes: Mapping[str, str | None]) -> None:
+    for name, value in changes.items():
+        if value is None:
+            os.environ.pop(name, None)
         else:
-            os.environ[SAFE_PATH] = before
+            os.environ[name] = value
 
 
 @contextmanager
 def _lineages(order: Order) -> Iterator[Callable[..., _Process[Any, Any]]]:
-    """What starts a process with a desk, from the work that it is to do.
+    """A function that starts a worker process for some work.
 
-    On Linux torch is loaded twice, however many processes there are, and at the same time: in the
-    process that all workers are forked from, and in that of all jails. They are two since student
-    code should know the address of nothing in the process that holds the references. Once more it
-    is loaded for each worker in which an answer asks for more of torch.
+    On Linux torch is loaded only twice for any number of workers: in the process from which all
+    workers are forked, and in the process from which all jails are forked. Jails must not share a
+    parent with workers, since student code would then know addresses in a process that holds
+    references. A worker loads torch once more if an answer needs more of torch than is loaded.
     """
-    if sys.platform != "linux" or order.device != "cpu":  # no fork survives a GPU's driver
+    if sys.platform != "linux" or order.device != "cpu":  # a GPU's driver does not survive a fork
         yield partial(_spawned, order)
         return
     with jails.Warm() if order.backend is None else nullcontext() as warm:
@@ -150,43 +153,30 @@ def _forked(
     from multiprocessing import forkserver, resource_tracker  # not on Windows
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["grader.run.mother"])
-    resource_tracker.ensure_running()  # the fork server starts it, and lets Ctrl-C through then
+    context.set_forkserver_preload(["grader.run.preload"])
+    resource_tracker.ensure_running()  # before `_no_interrupts`: starting it unblocks Ctrl-C
+    # The fork server gets only the variables that can change results; see `_serve` for the others.
+    dropped = dict.fromkeys(os.environ.keys() - {*PROCESSOR, *SAFE_PATH})
     try:
-        with _no_interrupts(), _nothing_of_ours():
+        with _no_interrupts(), environment(dropped | {"OMP_NUM_THREADS": "1"}):
             forkserver.ensure_running()
-    except OSError as error:  # a socket in the temporary folder: its name may be too long
+    except OSError as error:  # its socket is in the temporary folder, whose name may be too long
         raise CallError(
-            f"worker processes cannot meet in {tempfile.gettempdir()} ({error.strerror or error}): "
+            f"worker processes cannot use {tempfile.gettempdir()} ({error.strerror or error}): "
             "set TMPDIR to a folder with a shorter name, or grade with --jobs 1"
         ) from None
     line = warm.split() if warm else None
-    serve = partial(_serve, order, work, warm=line, environment={**os.environ})
+    serve = partial(_serve, order, work, warm=line, variables={**os.environ})
     try:
         return _Process(context, serve)  # waits until torch is loaded there
     except (EOFError, OSError) as error:
         raise HostFault(
-            "what worker processes are forked from ended while it loaded torch; try again, with "
-            "--jobs 1"
+            "the process that starts workers ended while it loaded torch; try again, with --jobs 1"
         ) from error
 
 
-@contextmanager
-def _nothing_of_ours() -> Iterator[None]:
-    """Meanwhile, what is started knows nothing of our environment but what decides on results."""
-    before = {**os.environ}
-    try:
-        for name in before.keys() - {*PROCESSOR, SAFE_PATH}:
-            del os.environ[name]
-        os.environ["OMP_NUM_THREADS"] = "1"
-        yield
-    finally:
-        os.environ.pop("OMP_NUM_THREADS", None)
-        os.environ.update(before)
-
-
 class _Process(Generic[WorkItem, Result]):
-    """A process with a desk, which does one thing at a time."""
+    """A worker process, which has a desk and does one task at a time."""
 
     def __init__(
         self, context: SpawnContext | ForkServerContext, serve: Callable[[Connection], None]
@@ -194,24 +184,24 @@ class _Process(Generic[WorkItem, Result]):
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs,), daemon=True)
         self.process.start()
-        theirs.close()  # or the end of the process would not be seen here
-        self.isolation: tuple[str, ...] | None = None  # its desk's, once it has one
-        self.task: Task[WorkItem] | None = None  # what it is at
+        theirs.close()  # otherwise our end would not see that the process ended
+        self.isolation: tuple[str, ...] | None = None  # of its desk; None until the desk is open
+        self.task: Task[WorkItem] | None = None
 
     @property
     def is_free(self) -> bool:
-        """Whether it has a desk, and nothing to do."""
+        """Whether the desk is open and there is no task."""
         return self.isolation is not None and self.task is None
 
-    def give(self, task: Task[WorkItem]) -> bool:
-        """Have it do this; False if it has ended, which its pipe will tell."""
+    def send(self, task: Task[WorkItem]) -> bool:
+        """Send it a task; False if the process has ended, which `receive` will notice."""
         with suppress(OSError):
             self.pipe.send(task.item)
             self.task = task
         return self.task is task
 
-    def said(self) -> Iterator[Result]:
-        """What it says next: a result, or that its desk is open. Raises `EOFError` at its end."""
+    def receive(self) -> Iterator[Result]:
+        """Read its next message, and yield the result if it is one; `EOFError` if it has ended."""
         match self.pipe.recv():
             case _Opened(isolation):
                 self.isolation = isolation
@@ -222,14 +212,14 @@ class _Process(Generic[WorkItem, Result]):
                 raise error
 
     def close(self) -> None:
-        """Let it end, and wait for that."""
+        """Let the process end, and wait for it."""
         self.pipe.close()
         self.process.join()
 
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Meanwhile Ctrl-C is kept back, from processes that are started too: see `_serve`."""
+    """Block Ctrl-C here and in processes that start within; `_serve` unblocks it there."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -240,8 +230,8 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Crew(Generic[WorkItem, Result]):
-    """Processes of this machine at work on items."""
+class _Pool(Generic[WorkItem, Result]):
+    """Worker processes of this machine, and the items that they work on."""
 
     def __init__(
         self,
@@ -253,32 +243,32 @@ class _Crew(Generic[WorkItem, Result]):
         self._set_aside = set_aside
         self._waiting = deque(Task(item) for item in items)
         self._processes: list[_Process[WorkItem, Result]] = []
-        self._in_vain = 0  # processes that ended before they had a desk, in a row
+        self._failed_starts = 0  # in a row: processes that ended before their desk was open
 
     def results(self, jobs: int) -> Iterator[Result]:
-        """Results of so many processes, as they come in."""
+        """Start `jobs` processes, and yield results as they come."""
         for _ in range(jobs):
             self._processes.append(self._start())
         while self._waiting or any(process.task for process in self._processes):
             connection.wait([process.pipe for process in self._processes])
-            said: list[Result] = []
+            results: list[Result] = []
             for process in list(self._processes):
                 try:
-                    said += process.said() if process.pipe.poll() else ()
+                    results += process.receive() if process.pipe.poll() else ()
                 except (EOFError, OSError):
-                    said += self._lost(process, jobs)
-            # Before anyone looks at what came: no process waits for that.
+                    results += self._replace(process, jobs)
+            # Send tasks before yielding results, so that no process waits for the caller.
             for process in self._processes:
-                if self._waiting and process.is_free and process.give(self._waiting[0]):
+                if self._waiting and process.is_free and process.send(self._waiting[0]):
                     self._waiting.popleft()
-            yield from said
+            yield from results
 
-    def _lost(self, process: _Process[WorkItem, Result], jobs: int) -> Iterator[Result]:
-        """Another process takes a lost one's place, if there is work for it."""
+    def _replace(self, process: _Process[WorkItem, Result], jobs: int) -> Iterator[Result]:
+        """Replace a lost process, if there is work; yield a result if its task is given up."""
         process.close()
         self._processes.remove(process)
-        self._in_vain = self._in_vain + 1 if process.isolation is None else 0
-        if self._in_vain == TRIES * jobs:
+        self._failed_starts = self._failed_starts + 1 if process.isolation is None else 0
+        if self._failed_starts == TRIES * jobs:
             raise HostFault("worker processes end before they can begin; try again, with --jobs 1")
         if process.task is not None and process.task.lose(str(process.process.pid)):
             assert process.isolation is not None
@@ -289,22 +279,22 @@ class _Crew(Generic[WorkItem, Result]):
             self._processes.append(self._start())
 
     def stop(self) -> None:
-        """End what is half done: nobody waits for it."""
+        """Terminate all processes, without their results."""
         for process in self._processes:
             process.process.terminate()
 
     def close(self) -> None:
-        """Wait for the processes' end."""
+        """Let all processes end, and wait for them."""
         for process in self._processes:
             process.close()
 
 
-def _share_out(crew: _Crew[WorkItem, Result], jobs: int) -> Iterator[Result]:
-    with closing(crew):
+def _share_out(pool: _Pool[WorkItem, Result], jobs: int) -> Iterator[Result]:
+    with closing(pool):
         try:
-            yield from crew.results(jobs)
-        except BaseException:  # Ctrl-C, or a consumer that gave up
-            crew.stop()
+            yield from pool.results(jobs)
+        except BaseException:  # Ctrl-C, or the caller stopped iterating
+            pool.stop()
             raise
 
 
@@ -313,14 +303,14 @@ def _share_out(crew: _Crew[WorkItem, Result], jobs: int) -> Iterator[Result]:
 
 @dataclass(frozen=True)
 class _Opened:
-    """There is a desk."""
+    """A message from a worker: its desk is open."""
 
     isolation: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class _Done(Generic[Result]):
-    """What work came to."""
+    """A message from a worker: the result of a task."""
 
     result: Result
 
@@ -331,51 +321,49 @@ def _serve(
     pipe: Connection,
     *,
     warm: socket.socket | None = None,
-    environment: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> None:
-    """Open a desk, and do one thing after another at it; say what each comes to.
+    """The main function of a worker: open a desk, and do the parent's tasks until it has no more.
 
-    `warm` is the line to a warm process of this one's own. Who was forked from a process that knew
-    nothing gets its `environment` here.
+    `warm` is a socket to this worker's own warm process. A worker forked from the fork server has
+    no environment of its own, and gets it as `variables`.
     """
-    if environment is not None:
-        os.environ.update(environment)
+    if variables is not None:
+        os.environ.update(variables)
     if warm is not None:
         order = replace(order, backend=jails.Warm(warm))
-    # Ctrl-C reaches every process of the terminal; the parent alone decides what it means.
+    # Ctrl-C reaches every process of the terminal, but only the parent acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):  # it was kept back until here
+    if hasattr(signal, "pthread_sigmask"):  # blocked so far, see `_no_interrupts`
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with order.desk() as desk:
-            listens = _say(pipe, _Opened(desk.isolation))
-            while listens:
+            connected = _send(pipe, _Opened(desk.isolation))
+            while connected:
                 try:
                     item = pipe.recv()
                 except (EOFError, ConnectionError):
-                    return  # the parent has no more
-                listens = _say(pipe, _Done(work(desk, item)))
-    except Exception as error:
-        _say(pipe, error if isinstance(error, CallError | HostFault) else _as_fault(error))
+                    return  # the parent has no more tasks
+                connected = _send(pipe, _Done(work(desk, item)))
+    except (CallError, HostFault) as error:
+        _send(pipe, error)
+    except Exception as error:  # as text, since not every exception can be sent
+        text = "".join(traceback.format_exception(error, limit=-4)).strip()
+        _send(pipe, HostFault(text))
 
 
-def _say(pipe: Connection, what: object) -> bool:
-    """Whether the parent still listens: it may have all that it wanted."""
+def _send(pipe: Connection, message: object) -> bool:
+    """Send a message; False if the parent has closed the pipe because it needs no more."""
     try:
-        pipe.send(what)
+        pipe.send(message)
     except ConnectionError:
         return False
     return True
 
 
-def _as_fault(error: Exception) -> HostFault:
-    """A fault of ours, in words: not every exception survives the way between processes."""
-    return HostFault("".join(traceback.format_exception(error, limit=-4)).strip())
-
-
 def _end_with_parent() -> None:
-    """What a parent that was killed cannot do any more."""
+    """End this process when the parent ends, even if it was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

@@ -1,13 +1,13 @@
-"""The trusted side of the wall: it starts, limits and hears the processes of submissions.
+"""The trusted side of the wall: starts and limits the processes of submissions, and asks them.
 
-It knows the wire, and believes nothing that comes over it. It must not know what is asked there:
-no test, no reference, no point. It imports `wire` and `records`; a test keeps that.
+It checks every reply and trusts none. It knows no test, reference or points. It imports `wire` and
+`records`; a test checks that.
 
-The last of the three folders of the trust boundary, after `wire` and `guest`. In this order:
+It is the last of the three folders of the trust boundary, after `wire` and `guest`. Read it in this
+order:
 
-1. `jails`: how the warm process is started and told to fork, all the ways to lose a jail, and which
-   layers are enough to grade with.
-2. `budget`: a submission's time: its limits, what counts against them, and what is left.
-3. `session`: one submission through as many processes as it takes, and what a loss costs. The kinds
-   of channels stand here too.
+1. `jails`: starts the warm process, has it fork jails, and explains how a jail was lost. It also
+   decides whether the layers of this machine are enough for grading.
+2. `budget`: the time limits of a submission, and the time that is left.
+3. `session`: a submission's calls, in as many processes as it needs; the kinds of channels.
 """

@@ -1,4 +1,4 @@
-"""The trusted end of jails: the warm process, what it forks, how a jail is lost, what is enough."""
+"""The trusted end of jails: start the warm process, fork and question jails, judge their layers."""
 
 from __future__ import annotations
 
@@ -43,33 +43,35 @@ from grader.wire.frames import (
     send,
 )
 
-WITHOUT = "GRADER_WITHOUT_LAYERS"  # names of layers to leave out, to see what happens then
+WITHOUT = "GRADER_WITHOUT_LAYERS"  # the environment variable with layers to leave out, for tests
 
 Isolation = Literal["strong", "weak"]
 
-# The layers of a jail, and what each takes away from a submission.
+# The layers of a jail, with the restriction that each puts on a submission.
 MEANING = {
-    "process": "student code runs in a process of its own, forked from one that holds no secret",
+    "process": "student code runs in its own process, forked from a process without secrets",
     "no_new_privs": "no program it starts could gain rights",
     "rlimits": "memory, CPU time, file size, open files and threads are limited",
     "namespaces": "no network, no shared memory with others, an empty working folder",
     "landlock": "it can read Python and its packages, and nothing else; it can write nothing",
-    "uid": "each submission is a user of its own, without rights",
+    "uid": "each submission has its own user, without rights",
     "seccomp": "no sockets, no programs, no new processes, no signals, no kernel interfaces",
     "interpreter": "no ctypes, no frames or objects of others, no compiler, no more of torch",
 }
 LAYERS = tuple(MEANING)
 
 
-TICK = 0.02  # seconds between looks at a silent jail's clocks
+TICK = 0.02  # seconds between checks of a silent jail's clocks
 TOO_LONG = "it took too long: does a loop never end?"
 IDLE = "it took too long: does it sleep, or wait for something that never comes?"
+IN_LIBRARY = "deep recursion, or a crash inside a library"
+BY_ITSELF = "the code ended its own process"
 AT_ONCE = 2**16  # bytes
 
 
 @dataclass
 class _Ordered:
-    """A jail that the warm process was told to fork, and what it said of it since."""
+    """A jail that the warm process was ordered to fork, with its reply once that is read."""
 
     limits: Limits
     connection: socket.socket
@@ -77,16 +79,14 @@ class _Ordered:
     descriptors: Sequence[int] = ()
 
     def close(self) -> None:
-        """Let go of it: it ends, as its socket does."""
+        """Close the socket, which ends the jail."""
         self.connection.close()
         for descriptor in self.descriptors:
             os.close(descriptor)
 
 
 class Warm:
-    """Starts the warm process, and has it fork jails: the next one while the last is at work."""
-
-    in_cells = False
+    """Starts the warm process and has it fork jails, always a jail in advance."""
 
     def __init__(
         self,
@@ -95,23 +95,23 @@ class Warm:
         whole: bool = False,
         without: Sequence[str] | None = None,
     ) -> None:
-        """With `control`, the warm process is there: what `split` of another one gave.
+        """Start the warm process, or take over the process whose socket is `control`: see `split`.
 
-        Unless torch is to be `whole`, what few answers use is not loaded: see `guest.preload`.
-        `without` names layers to leave out, in place of the environment's.
+        With `whole`, it also loads the parts of torch that few answers use: see `guest.preload`.
+        `without` names layers to leave out, instead of the environment variable `WITHOUT`.
         """
         self.has_whole_torch = whole
-        # Once for all processes that this one starts: they have the same layers.
+        # Read the environment once, so that all warm processes of this object have equal layers.
         if without is None:
             without = os.environ.get(WITHOUT, "").replace(",", " ").split()
         self._without = without
         if not set(self._without) <= set(LAYERS[1:]):
             raise CallError(f"{WITHOUT} takes names of layers: {' '.join(LAYERS[1:])}")
-        self._with_more: Warm | None = None  # another one, once an answer has asked for more
+        self._with_more: Warm | None = None  # with all of torch, once an answer needs that
         self._ahead: _Ordered | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: Ready | None = None
-        self.forker = 0  # which process forks jails now: another one, once the first has died
+        self.forker = 0  # counts the warm processes that have been started
         if control is None:
             self._start()
         else:
@@ -131,8 +131,9 @@ class Warm:
                     "LANG": "C.UTF-8",
                     "OMP_NUM_THREADS": "1",
                     "PYTHONDONTWRITEBYTECODE": "1",
-                    "HOME": "/",  # torch asks, and a user of a container may have none
-                    "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),  # or it makes a folder there
+                    "HOME": "/",  # torch needs it, and a user of a container may have none
+                    # Otherwise torch creates a folder in the temporary directory.
+                    "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),
                     **{name: os.environ[name] for name in PROCESSOR if name in os.environ},
                 },
                 cwd="/",
@@ -146,9 +147,9 @@ class Warm:
         self.forker += 1
 
     def split(self) -> socket.socket | None:
-        """The line to another warm process, forked from this one; None if this one has ended.
+        """Fork another warm process; returns its socket, or None if the warm process has ended.
 
-        For a `Warm` in another process. It need not wait until torch is loaded.
+        The socket is for a `Warm` in another process. Torch need not be loaded yet.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -162,19 +163,19 @@ class Warm:
 
     @property
     def ready(self) -> Ready:
-        """What the warm process says of itself; waits until torch is loaded."""
+        """The warm process's report about itself; waits until torch is loaded."""
         if self._ready is None:
             try:
-                said = self._read()
-            except HostFault:  # others may have killed it while it loaded
+                report = self._read()
+            except HostFault:  # it may have been killed while it loaded
                 self.close()
                 self._start()
-                said = self._read()
-            ready = msgspec.msgpack.decode(said, type=Ready)
+                report = self._read()
+            ready = msgspec.msgpack.decode(report, type=Ready)
             if ready.fingerprint != fingerprint():
                 raise HostFault(
-                    "jails run another copy of the kit than this one: reinstall it, or start "
-                    "grader from the environment it is installed in"
+                    "jails run another copy of the kit than this process: reinstall the kit, or "
+                    "start grader from the environment in which it is installed"
                 )
             self._ready = ready
         return self._ready
@@ -185,13 +186,15 @@ class Warm:
         return tuple(layer for layer in LAYERS if layer not in self.ready.missing)
 
     def open(self, limits: Limits) -> Jail:
-        """A fresh jail. A warm process that has died is started again."""
+        """A fresh jail; restarts a warm process that has died."""
         if limits.whole_torch and not self.has_whole_torch:
             if self._with_more is None:
                 self._with_more = type(self)(whole=True, without=self._without)
             if self._with_more.ready.missing != self.ready.missing:
-                told = ", ".join(self._with_more.ready.missing) or "none"
-                raise HostFault(f"jails with all of torch lack other layers than the rest: {told}")
+                missing = ", ".join(self._with_more.ready.missing) or "none"
+                raise HostFault(
+                    f"jails with all of torch lack other layers than the rest: {missing}"
+                )
             return self._with_more.open(limits)
         try:
             return self._next(limits)
@@ -204,12 +207,12 @@ class Warm:
             raise HostFault(f"no jail can be made: {error}") from None
 
     def _next(self, limits: Limits) -> Jail:
-        """The one that was forked ahead, if its limits are these; then another is forked ahead."""
+        """Take the jail that was forked in advance, if it has these limits, and order another."""
         if self._ahead is None:
             self._ahead = self._order(limits)
-        self._hear(self._ahead)
-        if self._ahead.limits != limits:  # a test with a limit of its own
-            return self._delivered(self._hear(self._order(limits)))
+        self._await_reply(self._ahead)
+        if self._ahead.limits != limits:  # the test sets its own limit
+            return self._delivered(self._await_reply(self._order(limits)))
         ordered, self._ahead = self._ahead, None
         jail = self._delivered(ordered)
         self._ahead = self._order(limits)
@@ -224,8 +227,8 @@ class Warm:
             socket.send_fds(self._control, [msgspec.msgpack.encode(command)], [theirs.fileno()])
         return _Ordered(limits, ours)
 
-    def _hear(self, ordered: _Ordered) -> _Ordered:
-        """Read the answer to an order, before anything else is asked."""
+    def _await_reply(self, ordered: _Ordered) -> _Ordered:
+        """Read the reply to an order; must happen before the next command."""
         if ordered.answer is None:
             ordered.answer, ordered.descriptors, _, _ = socket.recv_fds(self._control, 256, 1)
         return ordered
@@ -241,26 +244,25 @@ class Warm:
         return Jail(self, ordered.connection, pid, ordered.descriptors[0])
 
     def reap(self, pid: int, forker: int) -> int:
-        """What ended a dead jail of this forker: a signal, or its exit code, below zero."""
-        if forker != self.forker:  # which is gone, and its jails with it
+        """The signal that ended a jail of this forker, or its exit code times minus one."""
+        if forker != self.forker:  # the jails of a dead warm process died with it
             return signal.SIGKILL
         try:
             if self._ahead is not None:
-                self._hear(self._ahead)
+                self._await_reply(self._ahead)
             self._control.send(msgspec.msgpack.encode(Reap(pid)))
             return msgspec.msgpack.decode(self._read(), type=int)
-        except (OSError, HostFault):
-            # The warm process is gone, and its jails with it.
+        except (OSError, HostFault):  # the warm process is dead, and its jails with it
             return signal.SIGKILL
 
     def _read(self) -> bytes:
         message = self._control.recv(65536)
         if not message:
-            raise HostFault("the warm process has ended; `grader doctor` tells what is missing")
+            raise HostFault("the warm process has ended; `grader doctor` shows what is missing")
         return message
 
     def close(self) -> None:
-        """End the warm process; jails that are still there die with it."""
+        """End the warm process; its jails die with it."""
         if self._with_more is not None:
             self._with_more.close()
             self._with_more = None
@@ -268,10 +270,10 @@ class Warm:
             self._ahead.close()
             self._ahead = None
         self._control.close()
-        if self._process is None:  # it ends by itself
+        if self._process is None:  # a split process, which ends by itself
             return
         if self._ready is None:
-            self._process.kill()  # it is loading torch, and would notice only afterwards
+            self._process.kill()  # it notices the closed socket only after it has loaded torch
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -286,7 +288,7 @@ class Warm:
 
 
 class Jail(Wired):
-    """One forked process that runs one submission."""
+    """A forked process that runs a submission."""
 
     def __init__(self, warm: Warm, connection: socket.socket, pid: int, pidfd: int) -> None:
         self._warm = warm
@@ -294,20 +296,21 @@ class Jail(Wired):
         self._forker = warm.forker
         self._pid = pid
         self._pidfd = pidfd
-        # The kernel's name for the CPU clock of another process, see clock_getcpuclockid(3).
+        # The kernel's id of the CPU clock of another process, see clock_getcpuclockid(3).
         self._clock = ((~pid) << 3) | 2
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
-        self._heard = bytearray()
+        self._received = bytearray()
         self._used = 0.0
-        self._at_work: tuple[float, float] | None = None  # when last looked at, and for how long
+        # The time of the last check, and the seconds for which the jail had worked by then.
+        self._at_work: tuple[float, float] | None = None
         self._locked = False
-        self._stopped = False  # by us
+        self._stopped = False  # whether we killed it
         self._idle_limit = IDLE_TEST
-        self.ended_by: int | None = None  # a signal, or minus its exit code; None while it lives
+        self.ended_by: int | None = None  # see `Warm.reap`; None while it runs
 
     def cpu_seconds(self) -> float:
-        """CPU time of all its threads so far."""
+        """The CPU time of all its threads so far."""
         with contextlib.suppress(OSError):
             self._used = time.clock_gettime(self._clock)
         return self._used
@@ -315,8 +318,8 @@ class Jail(Wired):
     def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
         """See `Wired`.
 
-        `cpu_seconds` is what the jail may use from now on, in CPU time; ten times as much wall
-        clock is the backstop, also where the kernel does not tell when a jail is idle.
+        `cpu_seconds` limits the CPU time from now on. The backstop is a wall clock with ten times
+        that limit; it also serves kernels that do not report idle time.
         """
         cpu_limit = self.cpu_seconds() + cpu_seconds
         wall_limit = time.monotonic() + WALL_FACTOR * cpu_seconds
@@ -326,52 +329,52 @@ class Jail(Wired):
             self._connection.settimeout(WALL_FACTOR * cpu_seconds)
             send(self._connection, question)
             if not self._locked:
-                self._see_locked(self._frame(cpu_limit, wall_limit))
+                self._require_locked(self._frame(cpu_limit, wall_limit))
             return self._frame(cpu_limit, wall_limit)
         except TimeoutError:
             raise self.lost("timeout", TOO_LONG) from None
         except OSError:
             raise self._died() from None
 
-    def _see_locked(self, report: bytes) -> None:
-        """The first frame, sent before any student code ran, tells of layers that failed."""
+    def _require_locked(self, report: bytes) -> None:
+        """Check the first frame: it lists layers that failed, and no student code has run yet."""
         lost = msgspec.msgpack.decode(report, type=dict[str, str])
         if lost:
             self.close()
-            told = "; ".join(f"{layer}: {why}" for layer, why in lost.items())
-            raise HostFault(f"a jail could not be locked like those before it ({told})")
+            reasons = "; ".join(f"{layer}: {why}" for layer, why in lost.items())
+            raise HostFault(f"a jail could not be locked like the jails before it ({reasons})")
         self._locked = True
 
     def _frame(self, cpu_limit: float, wall_limit: float) -> bytes:
-        """The next frame, waited for."""
-        heard = self._heard
-        while len(heard) < (end := HEADER + int.from_bytes(heard[:HEADER], "little")):
+        """Wait for the next frame."""
+        received = self._received
+        while len(received) < (end := HEADER + int.from_bytes(received[:HEADER], "little")):
             if end - HEADER > wire.MAX_REPLY:
-                raise self.lost("crashed", "the answer was too large to be one")
-            self._hear(cpu_limit, wall_limit)
-        frame = bytes(heard[HEADER:end])
-        del heard[:end]
+                raise self.lost("crashed", "the answer exceeded the size limit")
+            self._receive(cpu_limit, wall_limit)
+        frame = bytes(received[HEADER:end])
+        del received[:end]
         return frame
 
-    def _hear(self, cpu_limit: float, wall_limit: float) -> None:
-        """Wait a moment for more."""
+    def _receive(self, cpu_limit: float, wall_limit: float) -> None:
+        """Wait a tick for more bytes, and check the limits."""
         ready = self._poll.poll(TICK * 1000)
         if not ready:
             self._note_rest()
             if self.idle_seconds > self._idle_limit:
                 raise self.lost("timeout", IDLE)
-        # Also while bytes come in: one that drips would otherwise never be late.
+        # Also while bytes arrive: a jail could send them one by one.
         if time.monotonic() > wall_limit or self.cpu_seconds() > cpu_limit:
             raise self.lost("timeout", TOO_LONG)
         if ready:
-            with contextlib.suppress(BlockingIOError):  # it only looked ready
-                heard = self._connection.recv(AT_ONCE, socket.MSG_DONTWAIT)
-                if not heard:
+            with contextlib.suppress(BlockingIOError):  # the socket only looked ready
+                data = self._connection.recv(AT_ONCE, socket.MSG_DONTWAIT)
+                if not data:
                     raise self._died()
-                self._heard += heard
+                self._received += data
 
     def _note_rest(self) -> None:
-        """Count the time since the last look in which the jail neither ran nor waited to run."""
+        """Add the time since the last check in which the jail neither ran nor waited to run."""
         now, before = time.monotonic(), self._at_work
         at_work, rests = _at_work(self._pid)
         self._at_work = (now, at_work)
@@ -384,7 +387,7 @@ class Jail(Wired):
         return StudentLost(status, text)
 
     def _died(self) -> StudentLost:
-        # It closed the socket: usually it is dead already, and tells by which signal.
+        # The jail closed its socket: usually it is dead, and `close` finds the signal.
         self.close()
         assert self.ended_by is not None
         if self.ended_by == signal.SIGKILL and not self._stopped:
@@ -395,20 +398,18 @@ class Jail(Wired):
             case signal.SIGXCPU:
                 return StudentLost("timeout", TOO_LONG)
             case signal.SIGSEGV | signal.SIGBUS:
-                return StudentLost("crashed", "deep recursion, or a crash inside a library")
+                return StudentLost("crashed", IN_LIBRARY)
             case number if number == -LACKS_TORCH and not self._warm.has_whole_torch:
-                return LacksTorch("crashed", "it asked for more of torch than was loaded")
+                return LacksTorch("crashed", "it imported a part of torch that was not loaded")
             case number if number <= 0:
-                return StudentLost("crashed", "the code ended its own process")
+                return StudentLost("crashed", BY_ITSELF)
             case number:
-                known = {s.value: s.name for s in signal.Signals}
-                name = known.get(number, f"signal {number}")
-                return StudentLost("crashed", f"the process was ended by {name}")
+                return StudentLost("crashed", by_signal(number))
 
     def close(self, grace: float = 0.25) -> None:
-        """End the jail, whatever it does, and collect what it leaves.
+        """Kill the jail and reap it.
 
-        One that is ending of its own accord gets `grace` seconds, so that it can say why.
+        A jail that is already ending gets `grace` seconds, so that its own exit code is seen.
         """
         if self.ended_by is not None:
             return
@@ -418,7 +419,7 @@ class Jail(Wired):
             if not select.select([self._pidfd], [], [], grace)[0]:
                 self._stopped = True
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            # What it forked, too: a jail leads a process group, and keeps its number until reaped.
+            # Its children too: a jail leads a process group, and keeps its pid until it is reaped.
             os.killpg(self._pid, signal.SIGKILL)
         except OSError:
             pass
@@ -427,11 +428,17 @@ class Jail(Wired):
             self.ended_by = self._warm.reap(self._pid, self._forker)
 
 
-def _at_work(pid: int) -> tuple[float, bool]:
-    """Seconds for which a process ran or waited for a processor; whether all of it rests now.
+def by_signal(number: int) -> str:
+    """The sentence for a process that a signal ended."""
+    known = {s.value: s.name for s in signal.Signals}
+    return f"the process was ended by {known.get(number, f'signal {number}')}"
 
-    Rests: each of its threads sleeps or is stopped, and reads from no disk. Where the kernel does
-    not tell, it never rests.
+
+def _at_work(pid: int) -> tuple[float, bool]:
+    """Seconds for which a process ran or waited for a processor; and whether it rests now.
+
+    It rests if each of its threads sleeps or is stopped, and none reads from a disk. If the kernel
+    does not report this, the process never rests.
     """
     nanoseconds, rests = 0, True
     try:
@@ -445,14 +452,14 @@ def _at_work(pid: int) -> tuple[float, bool]:
     return nanoseconds / 1e9, rests and nanoseconds > 0
 
 
-# --- enough to grade with ------------------------------------------------------------------------
+# --- are the layers enough to grade with? --------------------------------------------------------
 
 
 def shortfall(backend: Backend, secrets: Sequence[Path]) -> str | None:
     """Why submissions could reach `secrets` (files and folders), or None if they cannot.
 
-    The bar: a filter of system calls, and either Landlock or a user of its own for each jail, such
-    that no submission can read what decides its grade.
+    Grading needs a filter of system calls, and either Landlock or a user for each jail. No
+    submission may be able to read a file that decides its grade.
     """
     if not backend.layers:
         return "they do not run in jails"
@@ -468,8 +475,8 @@ def shortfall(backend: Backend, secrets: Sequence[Path]) -> str | None:
         return None
     if "uid" in missing:
         return (
-            f"neither Landlock ({missing['landlock']}) nor a user of its own ({missing['uid']}) "
-            "keeps a submission from files"
+            f"neither Landlock ({missing['landlock']}) nor a user for each jail "
+            f"({missing['uid']}) keeps submissions from reading files"
         )
     for secret in secrets:
         if open_to_others(secret):

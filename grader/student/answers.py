@@ -1,55 +1,69 @@
-"""What a student's answers say now, as short digests, which tell of which text a verdict is.
+"""The text of a student's answers: a digest of each, and which of them a save has changed.
 
-Texts only: nothing of the student's is run, and torch is not loaded.
+Nothing of the student's is run, and torch is not loaded.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 from grader.course.course import Course
 from grader.intake.files import read_files
 from grader.intake.own import own_files
-from grader.wire import SourceText, Wanted
+from grader.wire import KERNEL, SourceText, Wanted
 from grader.wire.definitions import find_definitions, skeleton, skeletons
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, read_file
 
-Digests = Mapping[str, str]  # of the exercises that are written; of a stub there is none
-UNKNOWN = ""  # the digest of an answer whose text nobody knows
+Digests = Mapping[str, str]  # by exercise; a stub has none
+UNKNOWN = ""  # the digest of an answer without a known text
+
+Definitions = Mapping[str, tuple[str, ...]]  # by exercise: the text of each definition of it
+OPENING = re.compile(r"(?:async\s+def|def|class)\s+(\w+)")
+# In a text that does not parse, a definition ends at the next line that is not indented. Closing
+# brackets end a signature, and a comment may hide a line of the body.
+NOT_INDENTED = re.compile(r"[^\s#)\]}]")
+
+# A save changes one file of many: the others are parsed once.
+_read = lru_cache(maxsize=256)(read_file)
+
+
+# --- digests -------------------------------------------------------------------------------------
 
 
 def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
-    """The digest of each exercise that is written, in what is saved or in the cells that ran.
+    """The digest of each exercise that is written in a saved file, or in cells that ran.
 
-    It changes with the answer's code, and with the code of what the answer uses: not with a
-    comment, a docstring or an annotation. What the cells of a kernel define comes first.
+    A digest covers the code of the answer and of all that the answer uses, without comments,
+    docstrings and annotations. A definition in the cells wins over a saved one.
     """
     stubs = skeletons("\n".join(course.stubs().values())) if course.recorded.is_dir() else {}
     saved = _Answers(course, read_files(own_files(course))[0], stubs)
-    kernel = _Answers(course, [SourceText("kernel.ipynb", tuple(cells))], stubs)
+    kernel = _Answers(course, [SourceText(KERNEL, tuple(cells))], stubs)
     found = {name: kernel.digest(name) or saved.digest(name) for name in course.exercises}
     return {name: digest for name, digest in found.items() if digest is not None}
 
 
 class _Answers:
-    """The answers in some files; which of several counts is decided as in a check."""
+    """The answers in some files; of several definitions, the one that a check would choose."""
 
     def __init__(
         self, course: Course, sources: Sequence[SourceText], stubs: Mapping[str, str]
     ) -> None:
         self._course = course
         self._stubs = stubs
-        self._files = [read_file(source) for source in sources]
+        self._files = [_read(source) for source in sources]
         self._found: dict[str, tuple[str, TopStatement | None]] = {}
         self._makers: dict[str, dict[str, list[TopStatement]]] = {}  # by file, and by name
-        self._texts: dict[int, str] = {}  # of statements
 
     def digest(self, name: str) -> str | None:
-        """What identifies an answer and all that it uses; None if nothing is written."""
+        """The digest of an answer and all that it uses; None if nothing is written."""
         status, winner = self._definition(name)
-        if status == "broken" or (winner is not None and not self._can_be_read(winner)):
+        if status == "broken" or (winner is not None and not _compiles(winner)):
             return _digest([file.name + "\n".join(file.lines) for file in self._files])
         return _digest(sorted(self._reached(winner))) if winner is not None else None
 
@@ -62,16 +76,16 @@ class _Answers:
         return self._found[name]
 
     def _reached(self, first: TopStatement) -> set[str]:
-        """The code of a statement, and of those that it uses."""
+        """The code of a statement, and of those that it uses, directly or not."""
         reached = [first]
-        for statement in reached:  # grows meanwhile
+        for statement in reached:  # the loop itself adds to it
             for name in statement.reads | statement.calls_on:
                 used = self._made(statement.file).get(name, [])
                 if name in self._course.exercises:
                     winner = self._definition(name)[1]
                     used = [winner] if winner is not None else []
                 reached += [one for one in used if not any(one is other for other in reached)]
-        return {self._text(statement) for statement in reached}
+        return {_skeleton(one.node) or "\n".join(one.file.lines) for one in reached}
 
     def _made(self, file: SourceFile) -> Mapping[str, list[TopStatement]]:
         if file.name not in self._makers:
@@ -81,21 +95,53 @@ class _Answers:
                     made.setdefault(name, []).append(statement)
         return self._makers[file.name]
 
-    def _text(self, statement: TopStatement) -> str:
-        if id(statement) not in self._texts:
-            text = "\n".join(statement.file.lines)
-            with suppress(*UNPARSABLE):
-                text = skeleton(statement.node)
-            self._texts[id(statement)] = text
-        return self._texts[id(statement)]
 
-    def _can_be_read(self, statement: TopStatement) -> bool:
-        try:
-            return bool(statement.code)
-        except UNPARSABLE:
-            return False
+@lru_cache(maxsize=2048)
+def _skeleton(node: ast.stmt) -> str:
+    with suppress(*UNPARSABLE):
+        return skeleton(node)
+    return ""
+
+
+def _compiles(statement: TopStatement) -> bool:
+    try:
+        return bool(statement.code)
+    except UNPARSABLE:
+        return False
 
 
 def _digest(texts: Sequence[str]) -> str:
     text = "\n".join(texts).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=6).hexdigest()
+
+
+# --- saves ---------------------------------------------------------------------------------------
+
+
+def definitions(course: Course) -> Definitions:
+    """The text of each exercise's definitions, in all of the student's files.
+
+    Files are read line by line, so that a file that does not parse counts too.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    sources, _ = read_files(own_files(course))
+    for source in sources:
+        for cell in source.cells:
+            for name, text in _definitions(cell):
+                found[name] = (*found.get(name, ()), text)
+    return {name: found[name] for name in course.exercises if name in found}
+
+
+def _definitions(text: str) -> Iterator[tuple[str, str]]:
+    """The name and the lines of each definition at the top level."""
+    name, lines = "", list[str]()
+    for line in (*text.splitlines(), "end"):
+        if not NOT_INDENTED.match(line):
+            lines.append(line)
+            continue
+        if name:
+            while not lines[-1].strip() or lines[-1].startswith("#"):  # they belong to what follows
+                del lines[-1]
+            yield name, "\n".join(lines)
+        opening = OPENING.match(line)
+        name, lines = (opening[1] if opening else ""), [line]

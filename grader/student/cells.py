@@ -1,7 +1,8 @@
 """The cells of a notebook: what ran in this kernel, what is saved, and who defines a name.
 
-A name that is missing, and a stub that was called, are explained below the error as IPython shows
-it. It knows IPython only by what it is handed.
+A check reads what was typed into the cells that ran, with the files that they may import; what is
+saved is what a grading reads. A name that is missing, and a stub that was called, are explained
+below the error as IPython shows it. No torch is loaded here.
 """
 
 from __future__ import annotations
@@ -10,23 +11,25 @@ import ast
 import difflib
 import json
 import os
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from traceback import walk_tb
+from traceback import walk_stack, walk_tb
 from types import TracebackType
 from typing import Any
 
 from grader.course.course import Course, find_course, load_course
-from grader.intake.files import read_files
-from grader.intake.own import own_files
+from grader.intake.files import on_disk, read_files
+from grader.intake.own import own_files, own_folders
 from grader.records.faults import CallError
-from grader.wire import SourceText, Wanted
+from grader.unsandboxed.text import extents
+from grader.wire import KERNEL, SourceText, Wanted
 from grader.wire.definitions import find_definitions, is_untouched
-from grader.wire.source import SourceFile, TopStatement, read_file
+from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, parse, read_file
 
 # Where a front end says which file a kernel belongs to: VS Code by a name, Jupyter's server by the
 # environment.
@@ -44,8 +47,17 @@ UNWRITTEN = "{name} is an exercise of {unit}, and is not written yet"
 STILL_RAISES = "{name} still has a part to write: write it in its cell, run that, then this again"
 STUB_HERE = "In this kernel {name} is still the stub. {elsewhere}"
 EDITED = (
-    "the notebook as it is saved has another {name} than this kernel: if you have run its cell "
-    "since you edited it, save the notebook; if not, run it, and check again"
+    "the notebook as it is saved, which is what is graded, has {other} {name} {than}: save it, and "
+    "check again. If this line stays, a cell was edited, deleted or run out of order: restart the "
+    "kernel, and run all cells from the top"
+)
+GONE = (
+    "this kernel has no {name} any more, or its cell stopped before it: this is about the text of "
+    "the cell that ran last"
+)
+NO_TEXT = (
+    "{name} is in this kernel, and in the text of no cell that ran and no file of yours: write it "
+    "in a cell, since checks and grades read text"
 )
 NOT_READ = (
     "cell [{count}] is no valid Python, so nothing of it ran: this is about the {name} that ran "
@@ -74,6 +86,20 @@ class Cells:
 
     ran: Sequence[str] = ()  # by number; the last one is running
     file: Path | None = None
+    names: Collection[str] = ()  # that the kernel has defined
+
+    def sources(self, course: Course) -> tuple[SourceText, ...]:
+        """What a check reads: the cells that ran, and the files that they may import."""
+        return (*self._files(course), SourceText(KERNEL, tuple(self.ran[1:])))
+
+    def _files(self, course: Course) -> tuple[SourceText, ...]:
+        """What is saved: the student's own files, and those beside a notebook elsewhere."""
+        found = {file.name: file for file in own_files(course)}
+        folder = (self.file.parent if self.file is not None else Path.cwd()).resolve()
+        if not {*own_folders(course)} & {folder, *folder.parents}:
+            beside = [*folder.glob("*.py"), *filter(None, [self.file])]
+            found |= {path.name: on_disk(path, path.name) for path in beside}
+        return read_files(found[name] for name in sorted(found))[0]
 
     @cached_property
     def saved(self) -> Sequence[SavedCell]:
@@ -90,6 +116,10 @@ class Cells:
 
     def why_missing(self, name: str, course: Course | None) -> str:
         """Who defines a name that this kernel does not know, and what to do; or nothing."""
+        return self._maker(name, course) or self._nearly(name, course)
+
+    def _maker(self, name: str, course: Course | None) -> str:
+        """The cell or the file that defines a name, and what to do; or nothing."""
         before = [n for n, text in enumerate(self.ran[:-1]) if _makes(text, name)]
         if before:
             return RUN_AGAIN.format(name=name, count=before[-1])
@@ -97,7 +127,7 @@ class Cells:
         unwritten = bool(here) and is_untouched(here[-1][1].node)
         elsewhere = self.elsewhere(name, course) if not here or unwritten else ""
         if not here or elsewhere:
-            return elsewhere or self._nearly(name, course)
+            return elsewhere
         cell, made = here[-1]
         line = made.file.lines[made.node.lineno - 1].strip()[:SHOWN]
         if cell.count is None:
@@ -118,9 +148,8 @@ class Cells:
         """Which other notebook or file of the course defines a name; or nothing."""
         if course is None:
             return ""
-        sources, _ = read_files(own_files(course))
         here = self.file.name if self.file is not None else ""
-        files = [read_file(one) for one in sources if Path(one.name).name != here]
+        files = [read_file(one) for one in self._files(course) if Path(one.name).name != here]
         unit = course.unit_of.get(name)
         if unit is None:
             helpers = [file.name for file in files if _defines(file, name)]
@@ -130,8 +159,51 @@ class Cells:
             return UNWRITTEN.format(name=name, unit=unit) if found.status != "broken" else ""
         return ELSEWHERE.format(file=winner.file.name, name=name)
 
-    def doubt(self, name: str, running: ast.stmt | None, exercises: Collection[str]) -> str:
-        """Why what runs may not be what the student sees in the cell; or nothing."""
+    def notes(
+        self, course: Course, checked: Sequence[SourceText], solved: Mapping[str, bool]
+    ) -> list[str]:
+        """Why the verdicts on what was `checked` may not be about what the student sees.
+
+        Either the kernel has something else than its cells say, or the saved notebook has.
+        `solved` says of each exercise that was checked whether it is right.
+        """
+        return [*dict.fromkeys(filter(None, self._notes(course, checked, solved)))]
+
+    def _notes(
+        self, course: Course, checked: Sequence[SourceText], solved: Mapping[str, bool]
+    ) -> Iterator[str]:
+        *saved, _ = checked
+        ran = extents(checked, course.unit_of, solved)
+        graded = extents(saved, course.unit_of, solved)
+        for name, right in solved.items():
+            if not ran[name].code:
+                if name in self.names:
+                    yield self._without_text(name, saved)
+                elif len(solved) == 1 or graded[name].code:
+                    yield self.why_missing(name, course)
+                continue
+            yield GONE.format(name=name) if name not in self.names else ""
+            yield self._doubt(name, course.exercises)
+            for other in () if right else sorted(ran[name].unknown):
+                yield self._without_text(other, saved) or self._maker(other, course)
+            if self.file is None:
+                continue
+            if not graded[name].code:
+                yield EDITED.format(name=name, other="no", than="yet")
+            elif graded[name].code != ran[name].code:
+                yield EDITED.format(name=name, other="another", than="than this kernel")
+
+    def _without_text(self, name: str, files: Sequence[SourceText]) -> str:
+        """What to say of a name that the kernel has and no text defines; or nothing."""
+        makers = [made.node for text in self.ran if (made := _makes(text, name))]
+        if makers and isinstance(makers[-1], (ast.Import, ast.ImportFrom)):
+            words = {*re.findall(r"\w+", ast.unparse(makers[-1]))}
+            if words.isdisjoint({"grader", *(Path(one.name).stem for one in files)}):
+                makers = []
+        return NO_TEXT.format(name=name) if name in self.names and not makers else ""
+
+    def _doubt(self, name: str, exercises: Collection[str]) -> str:
+        """Whether a cell that ran later was meant to define this name; or nothing."""
         made = [n for n, text in enumerate(self.ran) if _makes(text, name)]
         for count in range(made[-1] + 1, len(self.ran)) if made else ():
             file = read_file(SourceText("cell.ipynb", (self.ran[count],)))
@@ -140,16 +212,12 @@ class Cells:
             for other in {*_definitions(file)} - {*exercises}:
                 if difflib.get_close_matches(other, [name], cutoff=NEAR):
                     return MISSPELT.format(count=count, other=other, name=name)
-        return EDITED.format(name=name) if self._edited(name, running) else ""
+        return ""
 
-    def _edited(self, name: str, running: ast.stmt | None) -> bool:
-        """Whether the file has definitions that this kernel never ran, and not what it runs."""
-        here = [made.node for cell in self.saved if (made := _makes(cell.text, name))]
-        if running is None or not here or is_untouched(here[-1]):
-            return False
-        ever = [made.node for text in self.ran if (made := _makes(text, name))]
-        saved, last = {*map(ast.unparse, here)}, ast.unparse(here[-1])
-        return ast.unparse(running) not in saved and last not in map(ast.unparse, ever)
+
+def running_shell() -> Any:
+    """IPython's shell, where this process is a notebook's or an IPython's; else None."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 def cells_of(shell: Any) -> Cells:
@@ -159,7 +227,32 @@ def cells_of(shell: Any) -> Cells:
     named = shell.user_ns.get(VSCODE) or os.environ.get(JUPYTER, "")
     file = Path(named) if isinstance(named, str) else Path()
     is_notebook = file.suffix == ".ipynb" and file.is_file()
-    return Cells(shell.user_ns.get("_ih", ()), file if is_notebook else None)
+    ran = [*shell.history_manager.input_hist_raw]
+    ran[-1] = _so_far(ran[-1], _line_in(shell, len(ran) - 1))
+    names = shell.user_ns.keys() - shell.user_ns_hidden
+    return Cells(ran, file if is_notebook else None, names)
+
+
+def _line_in(shell: Any, count: int) -> int | None:
+    """The line at which the cell of this number is now, as far as IPython tells."""
+    name_of = getattr(shell.compile, "format_code_name", lambda _: None)
+    for frame, line in walk_stack(None):
+        label = name_of(frame.f_code.co_filename)
+        is_cell = label is not None and re.findall(r"\d+", label[1]) == [str(count)]
+        if is_cell and frame.f_code.co_name == "<module>":
+            return line
+    return None
+
+
+def _so_far(cell: str, line: int | None) -> str:
+    """A cell as far as the statement in this line, which is running."""
+    if line is None or cell.lstrip().startswith("%%"):  # all of it is one statement to IPython
+        return cell
+    try:
+        ends = [one.end_lineno for one in parse(cell, magics=True).body if one.lineno <= line]
+    except UNPARSABLE:
+        return cell
+    return "\n".join(cell.split("\n")[: ends[-1]]) if ends else cell
 
 
 def _makes(text: str, name: str) -> TopStatement | None:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.course.course import Course, below
 from grader.grading.order import Order
 from grader.intake.own import read_answers
-from grader.records.faults import CallError
+from grader.records.faults import CallError, HostFault
 from grader.records.grade import UNWELL, WRONG, ExerciseResult
-from grader.sandbox.session import Device
+from grader.sandbox.session import Device, StudentLost
+from grader.student.answers import Digests, digests_of
 from grader.student.progress import read_progress
 from grader.unsandboxed import worker
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk
     from grader.intake import Submission
+
+UNREADABLE = "Your file cannot be looked into: {}"
+FAULT = "The grader itself failed, which is not your fault: {}\nSave to try again."
 
 
 class Checker:
@@ -30,16 +34,16 @@ class Checker:
         self._answers = answers
 
     def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
-        """The public tests of these exercises or units (all that it was opened for, if none).
+        """Run the public tests of these exercises or units; by default of all that it is open for.
 
-        Raises `CallError` where there is nothing to check.
+        Raises `CallError` if there is nothing to check.
         """
         submission = read_answers(self._answers, self._desk.course)
         chosen = self._desk.course.select(names or self._names)
         return check_exercises(self._desk, submission, chosen, self._solved())
 
     def _solved(self) -> frozenset[str]:
-        """What this student has solved before, as far as that is known."""
+        """The exercises that this student has solved before, as far as that is known."""
         folder = self._desk.course.folder
         if self._answers.resolve() == folder:
             with suppress(CallError):  # a file that cannot be read costs no verdict
@@ -50,10 +54,10 @@ class Checker:
 def check_exercises(
     desk: Desk, submission: Submission, names: Sequence[str], solved: Collection[str] = ()
 ) -> list[ExerciseResult]:
-    """Grade these exercises; where one is wrong, it is graded again beside what it stands on.
+    """Grade these exercises; a wrong one is graded again together with its prerequisites.
 
-    That is what the answer uses, and what the exercise requires and is not among the `solved`: what
-    is wrong may follow from there.
+    The mistake may be in one of those: the exercises that the answer uses, and those that the
+    exercise requires and that are not among the `solved`.
     """
     from grader.grading.ladder import grade_exercises
 
@@ -61,7 +65,7 @@ def check_exercises(
     with desk.seat(submission, names) as seat:
         results = grade_exercises(desk, seat, names, solved)
         found = seat.calls.found
-    bases: dict[str, set[str]] = {}  # of each exercise that is wrong
+    bases: dict[str, set[str]] = {}  # by exercise that is wrong
     for result in results:
         ends = {test.status for test in result.tests}
         if ends & {*UNWELL}:
@@ -86,10 +90,10 @@ def open_checker(
     backend: worker.BackendName = "auto",
     device: Device = "cpu",
 ) -> Iterator[Checker]:
-    """Load torch and the public checks of these exercises (all if none are named).
+    """Load torch and the public checks of these exercises; by default of all.
 
-    `folder` holds the answers; without it they stand in the course's own files. Student code runs
-    where `backend` says, and computes on `device`.
+    `folder` holds the answers; by default they are in the course's own files. `backend` chooses the
+    process in which student code runs, and `device` the processor.
     """
     chosen = course.select(names)
     answers = folder or course.folder
@@ -111,3 +115,49 @@ def open_checker(
     )
     with order.desk() as desk:
         yield Checker(desk, chosen, answers)
+
+
+class Checks:
+    """The checks of a student at work. A checker is opened at the first, and anew after a fault.
+
+    All its calls belong in one thread, as those of a `Checker` do.
+    """
+
+    def __init__(
+        self, course: Course, open_one: Callable[[], AbstractContextManager[Checker]]
+    ) -> None:
+        self._course = course
+        self._open = open_one
+        self._stack = ExitStack()
+        self._checker: Checker | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether a checker is open: torch is loaded."""
+        return self._checker is not None
+
+    def check(self, names: Sequence[str]) -> tuple[list[ExerciseResult], Digests]:
+        """The results of these exercises, and the digests of the answers that were checked.
+
+        The text of a `CallError` or a `HostFault` is for the student to read.
+        """
+        digests = digests_of(self._course)  # before the check, which misses later saves
+        try:
+            if self._checker is None:
+                self._checker = self._stack.enter_context(self._open())
+            return self._checker.check(names), digests
+        except CallError:
+            raise
+        except StudentLost as error:
+            raise CallError(UNREADABLE.format(error)) from None
+        except (Exception, SystemExit) as error:
+            self.close()
+            what = (
+                str(error) if isinstance(error, HostFault) else f"{type(error).__name__}: {error}"
+            )
+            raise HostFault(FAULT.format(what)) from None
+
+    def close(self) -> None:
+        """Close the checker, if one is open."""
+        self._checker = None
+        self._stack.close()

@@ -1,4 +1,4 @@
-"""The exercises as a list: which are solved, which fail now, and what comes next."""
+"""The list of exercises: which are solved, which fail now, and what comes next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.feedback.verdict import WORDINGS
 from grader.student.standing import Standing, State
 
 NEXT = "next: {}, in {}"
-UNSURE = "?", "yellow"  # the sign of what is written, and of which no verdict is known
+UNSURE = "?", "yellow"  # of an answer without a verdict
 SIGNS: Mapping[State, tuple[str, str]] = {
     "solved": (WORDINGS["passed"].sign, WORDINGS["passed"].color),
     "failing": (WORDINGS["failed"].sign, WORDINGS["failed"].color),
@@ -25,7 +25,7 @@ NOTES: Mapping[State, str] = {
     "unchecked": "not checked yet",
     "unwritten": "",
 }
-BEFORE: Mapping[State, str] = {  # of what was solved once
+BEFORE: Mapping[State, str] = {  # of exercises that were solved once
     **NOTES,
     "failing": "solved before, fails now",
     "unwritten": "solved before, a stub now",
@@ -34,7 +34,7 @@ BEFORE: Mapping[State, str] = {  # of what was solved once
 
 def listed(names: Sequence[str], standing: Standing) -> Iterator[Text]:
     """The exercises by unit, each with a sign, and the next one to solve."""
-    course, progress = standing.course, standing.progress
+    course = standing.course
     for count, unit in enumerate(course.units, start=1):
         chosen = [exercise for exercise in unit.exercise if exercise.name in names]
         if not chosen:
@@ -47,10 +47,9 @@ def listed(names: Sequence[str], standing: Standing) -> Iterator[Text]:
             (f"  {solved}/{len(chosen)}", "dim"),
         )
         for exercise in chosen:
-            state = standing.state(exercise.name)
-            sign, color = SIGNS[state]
-            note = (BEFORE if exercise.name in progress.solved else NOTES)[state]
-            read = progress.hints.get(exercise.name, 0)
+            sign, color = SIGNS[standing.state(exercise.name)]
+            note = note_of(exercise.name, standing)
+            read = standing.progress.hints.get(exercise.name, 0)
             hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
             other = "" if exercise.name in course.asked else "  (not asked)"
             yield Text.assemble(
@@ -64,6 +63,11 @@ def listed(names: Sequence[str], standing: Standing) -> Iterator[Text]:
         yield Text("\n" + NEXT.format(todo, course.stub_file(course.unit_of[todo]).name))
 
 
+def note_of(name: str, standing: Standing) -> str:
+    """The state of an exercise in words, where its sign does not say it all."""
+    return (BEFORE if name in standing.progress.solved else NOTES)[standing.state(name)]
+
+
 def as_text(parts: Iterable[Text]) -> str:
-    """The list without its colours."""
+    """Styled lines as plain text."""
     return "\n".join(part.plain for part in parts).strip("\n")

@@ -1,37 +1,34 @@
-"""`grader.check`: the public checks on what a notebook, or any other caller, has defined.
+"""`grader.check` and what else is called in a notebook's cells.
 
-Knows IPython only by what it finds: outside of it, the same call works on the caller's own names.
+A check sends the text of the cells that ran to a worker. There the code that loads answers in a
+grading loads them, and nothing that an answer does can harm the kernel.
 """
 
 from __future__ import annotations
 
 import atexit
-import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from grader.course.course import Course, NoCourse, find_course, load_course
 from grader.feedback import terminal
-from grader.feedback.sentences import at
 from grader.feedback.verdict import Finding, verdict_of
 from grader.grading.desk import Desk
 from grader.grading.order import Order
 from grader.inspection.cases import Bench
 from grader.inspection.screen import show_cases
-from grader.inspection.tracing import Watched, watch
+from grader.inspection.tracing import traced
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import BASES, EXISTS, SIGNATURE, ExerciseResult
 from grader.student import packing
-from grader.student.answers import UNKNOWN, Digests, digests_of
-from grader.student.cells import Cells, cells_of
+from grader.student.answers import Digests, digests_of
+from grader.student.cells import Cells, cells_of, running_shell
 from grader.student.checking import check_exercises
-from grader.student.closing import closing
+from grader.student.lesson import ALL_SOLVED, FREE, LAST_HINT, Lesson, closing
 from grader.student.listing import as_text, listed
 from grader.student.notebook_display import (
     BOX,
@@ -43,24 +40,19 @@ from grader.student.notebook_display import (
     on_page,
     text,
 )
-from grader.student.progress import (
-    ALL_SOLVED,
-    FREE,
-    LAST_HINT,
-    Progress,
-    next_hint,
-    read_progress,
-    record_checks,
-    record_progress,
-)
+from grader.student.progress import read_progress
 from grader.student.reward import reward
 from grader.student.scripts import experiments_of, run_experiment
-from grader.student.standing import Standing, standing_after
-from grader.unsandboxed.notebook import CellName, Notebook, Stopped, definition_of, undisturbed
-from grader.wire.definitions import is_untouched
+from grader.student.standing import Standing
+from grader.unsandboxed.in_process import undisturbed
+from grader.unsandboxed.worker import of_this_kernel
 
 LAST_CELL = "run the last cell of its notebook"
 NOTHING_DEFINED = "no exercise of the course is defined yet: run a cell that defines one"
+NO_CELLS = (
+    "grader.check reads a notebook's cells, and there are none here: in a terminal, type "
+    "grader check {}"
+)
 NO_COURSE = (
     "no course.toml was found near {here}: name its folder, as in "
     'grader.check(..., course="path/to/exercises")'
@@ -70,100 +62,51 @@ NO_COURSE = (
 def check(
     *names: str | Callable[..., Any], show: bool = False, course: str | Path | None = None
 ) -> Checked | Told:
-    """Run the public checks of these exercises or units on what the caller has defined.
+    """Run the public checks of these exercises or units on what the notebook's cells define.
 
     Without names, of all exercises that are defined. With `show`, say of one exercise what happens
     in it: inputs, the shapes along the way, and prints. `course` is the folder of ``course.toml``;
     without it, the nearest one upward. What is solved is added to the progress there. Raises
-    `CallError` where there is nothing to check.
+    `CallError` where there is nothing to check, and outside of IPython.
     """
-    shell = running_shell()
-    namespace: dict[str, Any] = sys._getframe(1).f_globals if shell is None else shell.user_ns
     called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
     try:
-        look = _Look(namespace, _cell_names(shell), cells_of(shell))
-        opened = found_course(course)
-        return _shown(called, opened, look) if show else _checked(called, opened, look)
+        folder, shell = found_course(course), running_shell()
+        if shell is None:
+            raise CallError(NO_CELLS.format(" ".join(called)).rstrip())
+        cells, desk = cells_of(shell), _desks.at(folder)
+        with undisturbed():
+            return _shown(called, desk, cells) if show else _checked(called, desk, cells)
     except CallError as error:
         raise NotChecked(str(error)) from None
-    except KeyboardInterrupt as stop:
-        place = stop.place if isinstance(stop, Stopped) else None
-        raise CheckStopped(f"stopped at {at(place)}" if place else "stopped") from None
+    except KeyboardInterrupt:
+        raise CheckStopped("stopped") from None
 
 
-def running_shell() -> Any:
-    """IPython's shell, where this process is a notebook's or an IPython's; else None."""
-    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-
-
-@dataclass(frozen=True)
-class _Look:
-    """What the notebook of a call has defined, and what is known of its cells."""
-
-    namespace: dict[str, Any]
-    name_cell: CellName
-    cells: Cells
-
-    @contextmanager
-    def into(self, notebook: Notebook, course: Course) -> Iterator[None]:
-        """Meanwhile the notebook's back end looks there."""
-        why_missing = partial(self.cells.why_missing, course=course)
-        with notebook.looking_into(self.namespace, self.name_cell, why_missing), undisturbed():
-            yield
-
-    def digests(self, course: Course) -> Digests:
-        """Of what is defined here, and of what is saved; of a caller's own names none is known."""
-        found = {**digests_of(course, self.cells.ran)}
-        for name in course.exercises.keys() & self.namespace.keys():
-            running = definition_of(name, self.namespace[name])
-            written = running is None or not is_untouched(running)
-            if written and (name not in found or not self.cells.ran):
-                found[name] = UNKNOWN
-        return found
-
-    def notes(self, course: Course, results: Sequence[ExerciseResult]) -> Iterator[str]:
-        """What a check cannot see: cells that were edited or have not run."""
-        for result in results:
-            if result.name not in self.namespace:
-                yield self.cells.why_missing(result.name, course) if len(results) == 1 else ""
-            else:
-                running = definition_of(result.name, self.namespace[result.name])
-                yield self.cells.doubt(result.name, running, course.exercises)
-
-
-def _checked(called: Sequence[str], folder: Path, look: _Look) -> Checked:
-    notebook, desk = _desks.at(folder)
-    chosen = desk.course.select(called)
+def _checked(called: Sequence[str], desk: Desk, cells: Cells) -> Checked:
+    course = desk.course
+    chosen = course.select(called)
     if not called:
-        chosen = tuple(name for name in chosen if name in look.namespace)
+        chosen = tuple(name for name in chosen if name in cells.names)
         if not chosen:
             raise CallError(NOTHING_DEFINED)
-    digests = look.digests(desk.course)
-    with look.into(notebook, desk.course):
-        results = tuple(check_exercises(desk, Submission("you", ()), chosen, _desks.solved))
+    digests = digests_of(course, cells.ran)
+    submission = Submission("you", cells.sources(course))
+    results = tuple(check_exercises(desk, submission, chosen, _desks.solved))
     _desks.solved |= {result.name for result in results if result.solved}
     _desks.checked = next((r.name for r in results if not r.solved), chosen[-1])
-    notes = [*filter(None, look.notes(desk.course, results))]
-    return _remembered(desk.course, results, digests, bool(called), notes)
+    solved = {result.name: result.solved for result in results}
+    notes = cells.notes(course, submission.sources, solved)
+    return _remembered(course, results, digests, bool(called), notes)
 
 
-def _shown(called: Sequence[str], folder: Path, look: _Look) -> Told:
-    """What happens in one exercise's checks, as ``grader check NAME --show`` says it."""
-    notebook, desk = _desks.at(folder)
+def _shown(called: Sequence[str], desk: Desk, cells: Cells) -> Told:
+    """What happens in one exercise's checks: it runs right here, as for ``grader check --show``."""
     if len(called) != 1:
         raise CallError('show=True is for one exercise: grader.check("causal_mask", show=True)')
     desk.course.one(called[0], "name one exercise of it")
-    watched = Watched(notebook)
-    with look.into(notebook, desk.course):
-        channel = notebook.open(desk.limits, watched.do)
-        cases = watch(Bench(desk, called[0], Submission("you", ())), channel, watched, desk.limits)
-        return Told(on_page(lambda console: show_cases(cases, console)))
-
-
-def _here() -> _Look:
-    """What the kernel knows, for those who check nothing."""
-    shell = running_shell()
-    return _Look({} if shell is None else shell.user_ns, _cell_names(shell), cells_of(shell))
+    bench = Bench(desk, called[0], Submission("you", cells.sources(desk.course)))
+    return Told(on_page(lambda console: show_cases(traced(bench), console)))
 
 
 def found_course(given: str | Path | None) -> Path:
@@ -183,31 +126,17 @@ def _remembered(
     named: bool,
     notes: Sequence[str],
 ) -> Checked:
-    """Progress that cannot be kept costs a note, and no verdict."""
-    before, brought, more = Progress(), None, [*notes]
-    try:
-        before = record_checks(course.folder, results, digests)
-    except CallError as error:
-        more.append(f"progress is not recorded: {error}")
-    else:
-        if len(results) == 1 and results[0].solved:
-            brought = reward(course, results[0].name, before)
-            brought = replace(brought, look=LAST_CELL if brought.look else "")
-    standing = standing_after(course, before, results, digests)
-    below = closing(course, results, standing, named=named, in_cells=True)
-    return Checked(results, before.solved, below, brought, tuple(more))
-
-
-def _cell_names(shell: Any) -> CellName:
-    """How IPython numbers the cells, where it tells."""
-
-    def name(file: str) -> str | None:
-        told = getattr(getattr(shell, "compile", None), "format_code_name", None)
-        label = told(file) if told is not None else None
-        number = re.search(r"\d+", label[1]) if label else None
-        return f"cell [{number[0]}]" if number else None
-
-    return name
+    """The verdicts, once they are added to the progress."""
+    lesson = Lesson(course, digests)
+    verdicts = lesson.record(results)
+    more = [*notes, *filter(None, [lesson.unrecorded])]
+    brought = None
+    if len(results) == 1 and results[0].solved and not lesson.unrecorded:
+        brought = reward(lesson.standing, results[0].name)
+        brought = replace(brought, look=LAST_CELL if brought.look else "")
+    solved_before = frozenset(one.exercise for one in verdicts if one.solved_before)
+    below = closing(course, verdicts, lesson.standing, named=named, in_cells=True)
+    return Checked(results, solved_before, below, brought, tuple(more))
 
 
 class _Desks:
@@ -215,28 +144,25 @@ class _Desks:
 
     def __init__(self) -> None:
         self._stack = ExitStack()
-        self._open: dict[Path, tuple[Notebook, Desk]] = {}
+        self._open: dict[Path, Desk] = {}
         self.solved: set[str] = set()  # in this session, by what was defined then
         self.checked: str | None = None  # the exercise last checked: of several, the first wrong
         atexit.register(self._stack.close)
 
-    def at(self, folder: Path) -> tuple[Notebook, Desk]:
-        """The desk of this course, with the back end that looks into a notebook."""
+    def at(self, folder: Path) -> Desk:
+        """The desk of this course."""
         if folder not in self._open:
-            course, notebook = load_course(folder), Notebook()
-            files = dict.fromkeys(course.check_files(), False)
+            course = load_course(folder)
+            order = Order(
+                course,
+                course.seed,
+                dict.fromkeys(course.check_files(), False),
+                stubs=False,
+                backend=nullcontext(of_this_kernel()),
+                isolation="weak",
+            )
             with undisturbed():
-                desk = self._stack.enter_context(
-                    Order(
-                        course,
-                        course.seed,
-                        files,
-                        stubs=False,
-                        backend=nullcontext(notebook),
-                        isolation="weak",
-                    ).desk()
-                )
-            self._open[folder] = notebook, desk
+                self._open[folder] = self._stack.enter_context(order.desk())
         return self._open[folder]
 
 
@@ -289,24 +215,14 @@ def hint(name: str | Callable[..., Any] | None = None, *, course: str | Path | N
 
 
 def _hint(course: Course, name: str | None) -> Hint:
-    """Progress that cannot be kept costs a note, and no hint."""
-    progress, note = Progress(), ""
-    try:
-        progress = read_progress(course.folder)
-    except CallError as error:
-        note = f"progress is not recorded: {error}"
-    if name is None and _desks.checked in course.exercises.keys() - progress.solved:
+    lesson = Lesson(course, digests_of(course, cells_of(running_shell()).ran))
+    if name is None and _desks.checked in course.exercises.keys() - lesson.standing.progress.solved:
         name = _desks.checked
-    if name is None:
-        name = Standing(course, progress, _here().digests(course)).next
+    name = name or lesson.standing.next
     if name is None:
         raise CallError(ALL_SOLVED)
-    level, said = next_hint(course, name, progress)
-    try:
-        record_progress(course.folder, hints={name: level})
-    except CallError as error:
-        note = f"progress is not recorded: {error}"
-    return Hint(name, level, len(course.exercises[name].hints), said, note)
+    given = lesson.hint(name)
+    return Hint(given.name, given.level, given.of, given.text, lesson.unrecorded)
 
 
 # --- experiments ---------------------------------------------------------------------------------
@@ -333,7 +249,8 @@ def list_(*names: str, course: str | Path | None = None) -> Told:
     """The exercises: which are solved, which fail now, and what comes next."""
     try:
         opened = load_course(found_course(course))
-        standing = Standing(opened, read_progress(opened.folder), _here().digests(opened))
+        digests = digests_of(opened, cells_of(running_shell()).ran)
+        standing = Standing(opened, read_progress(opened.folder), digests)
         return Told(as_text(listed(opened.select(names), standing)))
     except CallError as error:
         raise NotChecked(str(error)) from None

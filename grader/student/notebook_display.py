@@ -22,7 +22,7 @@ from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.records.faults import CallError
 from grader.records.grade import WRONG, ExerciseResult, Picture
 from grader.records.rows import counted
-from grader.student.closing import Closing
+from grader.student.lesson import Closing
 from grader.student.reward import LOOK, Reward, in_lines
 
 WIDTH = 88  # characters of a line of text

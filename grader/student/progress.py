@@ -1,9 +1,8 @@
-"""What a student has solved, and which hints they have read: one small text file.
+"""A student's progress: the exercises that they solved and the hints that they read, as text.
 
-Each line is a fact that never becomes untrue, so two copies are merged by putting their lines
-together, in any order; git does so by itself, conflict markers included. How each exercise's last
-check ended, and on which text, changes with each check: that stands in a file of its own, which no
-copy needs.
+Each line is a fact that stays true. Two copies are merged by putting their lines together in any
+order; git does that by itself, and its conflict markers do no harm. The last check of each exercise
+changes with every check, and is kept in a second file, which need not be copied.
 """
 
 from __future__ import annotations
@@ -18,18 +17,17 @@ from grader.records.files import write_whole
 from grader.student.answers import UNKNOWN, Digests
 
 if TYPE_CHECKING:
-    from grader.course.course import Course
     from grader.records.grade import ExerciseResult
 
 
 FILE = "progress.txt"  # beside course.toml
-CHECKED = ".checked.txt"  # beside it: how the last checks on this computer ended, latest last
+CHECKED = ".checked.txt"  # beside it: the last checks on this computer, the latest last
 HEAD = "# What is solved, and which hints were read. Lines may be sorted, and copies merged."
 
 
 @dataclass(frozen=True)
 class LastCheck:
-    """How the last check of an exercise ended, and the digest of what was checked, if known."""
+    """The last check of an exercise: whether it passed, and the digest of the text, if known."""
 
     passed: bool
     digest: str = UNKNOWN
@@ -37,16 +35,11 @@ class LastCheck:
 
 @dataclass(frozen=True)
 class Progress:
-    """What is known of a student, by exercise."""
+    """What is recorded of a student, by exercise."""
 
-    solved: frozenset[str] = frozenset()  # once, which does not say that they still are
+    solved: frozenset[str] = frozenset()  # at any time; they may fail now
     hints: Mapping[str, int] = field(default_factory=dict)  # how many were read
     checked: Mapping[str, LastCheck] = field(default_factory=dict)  # the latest comes last
-
-    @property
-    def failing(self) -> frozenset[str]:
-        """Of what was solved: what failed when last checked."""
-        return frozenset(n for n, check in self.checked.items() if not check.passed) & self.solved
 
     def with_(
         self,
@@ -54,7 +47,7 @@ class Progress:
         hints: Mapping[str, int] | None = None,
         checked: Mapping[str, LastCheck] | None = None,
     ) -> Progress:
-        """This, and what is new."""
+        """This and the news."""
         new = checked or {}
         ever = self.solved.union(solved, (name for name, check in new.items() if check.passed))
         levels = dict(self.hints)
@@ -65,7 +58,10 @@ class Progress:
 
 
 def read_progress(folder: Path) -> Progress:
-    """What the files in this folder say; lines that say nothing known are passed over."""
+    """The progress in the files of this folder; unknown lines are skipped.
+
+    Raises `CallError` for a file that cannot be read.
+    """
     progress = Progress()
     for line in _lines_of(folder / FILE):
         match line.split():
@@ -97,9 +93,10 @@ def record_progress(
     hints: Mapping[str, int] | None = None,
     checked: Mapping[str, LastCheck] | None = None,
 ) -> Progress:
-    """Add to the files in this folder, and return all that they say then.
+    """Add to the files in this folder, and return all that they hold then.
 
-    A file is replaced as a whole, so that one who reads meanwhile sees the old or the new.
+    A file is replaced as a whole: other programs read the old or the new one. Raises `CallError`
+    for a file that cannot be read or written.
     """
     before = read_progress(folder)
     after = before.with_(solved, hints, checked)
@@ -110,15 +107,8 @@ def record_progress(
     return after
 
 
-def record_checks(folder: Path, results: Iterable[ExerciseResult], digests: Digests) -> Progress:
-    """Add how these checks ended, on answers of these digests; return what was known before."""
-    before = read_progress(folder)
-    record_progress(folder, checked=last_checks(results, digests))
-    return before
-
-
 def last_checks(results: Iterable[ExerciseResult], digests: Digests) -> dict[str, LastCheck]:
-    """How checks ended. Of stubs, and of what the grader itself failed in, nothing is known."""
+    """The last checks by these results, without stubs and faults of the grader."""
     return {
         result.name: LastCheck(result.solved, digests.get(result.name, UNKNOWN))
         for result in results
@@ -131,20 +121,6 @@ def _write(path: Path, lines: Iterable[str]) -> None:
         write_whole(path, "".join(f"{line}\n" for line in lines).encode())
     except OSError as error:
         raise CallError(f"{path} cannot be written: {error.strerror}") from None
-
-
-ALL_SOLVED = "everything is solved: no hint is left to give"
-LAST_HINT = "this is the last one"
-FREE = "hints cost no points"
-
-
-def next_hint(course: Course, name: str, progress: Progress) -> tuple[int, str]:
-    """The first hint of an exercise that was not read, or its last one; counted from one."""
-    hints = course.one(name, "a hint is for one exercise").hints
-    if not hints:
-        raise CallError(f"{name} has no hints")
-    level = min(progress.hints.get(name, 0) + 1, len(hints))
-    return level, hints[level - 1]
 
 
 def _lines(progress: Progress) -> Iterator[str]:

@@ -19,15 +19,13 @@ from pathlib import Path
 from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.files import write_whole
+from grader.student.answers import NOT_INDENTED
+from grader.wire.source import UNPARSABLE, parse
 
 FOLDER = ".backups"  # beside course.toml
 KEPT = 20  # backups of each unit
-UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-
-# Where a definition ends in a text that does not parse: at the next line that is not indented (a
-# bracket closes a signature, and a comment may hide a line of the body), or else at the next
-# definition, for lines that lost their indentation.
-NOT_INDENTED = re.compile(r"[^\s#)\]}]")
+# In a text that does not parse, lines may have lost their indentation: then a definition ends where
+# the next one begins.
 DEFINITION = re.compile(r"(?:async\s+def|def|class)\s|@")
 
 Span = tuple[int, int]  # lines from the first up to, and without, the second; counted from 0
@@ -41,9 +39,8 @@ def reset_exercises(course: Course, name: str) -> Path:
     """
     unit = _unit(course, name)
     path = course.stub_file(unit)
-    pristine = course.recorded / "stubs" / f"{unit}.py"
     with _as_call_errors(path):
-        if not pristine.is_file():
+        if not can_reset(course, name):
             raise CallError(
                 f"the stubs of {unit} as they were come only with a student's bundle; "
                 f"in a clone of the kit, let git restore the file: git checkout -- {path}"
@@ -81,6 +78,12 @@ def undo(course: Course, name: str) -> Path | None:
                 kept.path.unlink(missing_ok=True)
             return path
     return None
+
+
+def can_reset(course: Course, name: str) -> bool:
+    """Whether the untouched stubs of an exercise's unit are here, as in a student's bundle."""
+    unit = _unit(course, name)
+    return course.pristine(unit) != course.stub_file(unit)
 
 
 def can_undo(course: Course, name: str) -> bool:
@@ -261,11 +264,6 @@ def _replaced(text: _Text, spans: Sequence[Span], stub: Sequence[str]) -> list[s
 # --- where a definition stands -------------------------------------------------------------------
 
 
-def _parsed(text: str) -> ast.Module:
-    with warnings.catch_warnings(action="ignore"):  # of invalid escapes in someone's string
-        return ast.parse(text)
-
-
 def _is_python(text: str) -> bool:
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -277,7 +275,7 @@ def _is_python(text: str) -> bool:
 
 def _definitions(text: _Text, name: str) -> list[Span]:
     """Each definition of this name, decorators included; raises as `ast.parse` does."""
-    body = _parsed("".join(text.lines)).body
+    body = parse("".join(text.lines), magics=False).body
     spans = [_span(node) for node in body]
     return [
         (first, _with_comments(text.lines, end))

@@ -1,6 +1,6 @@
-"""What there is once an exercise is solved: how far the student is, and what to read and look at.
+"""The reward of a solved exercise: the student's progress, texts to read, a script to look at.
 
-Each screen renders the same `Reward`.
+Each screen draws the same `Reward`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from grader.course.afterwards import afterwards
 from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.rows import counted
-from grader.student.progress import Progress
+from grader.student.standing import Standing
 
 SOLVE_FIRST = "solve {} first: what there is to read about it would give too much away"
 NOTHING_TO_READ = "this course has no text to read after {}"
@@ -26,25 +26,39 @@ LOOK = "This unit is complete. To see it at work: {}"
 class Reward:
     """What a solved exercise brings."""
 
-    progress: str  # of its unit and of the course, in exercises and points; one line
-    sections: tuple[tuple[str, str], ...]  # heading and paragraph; none if the course has none
-    look: str  # the command that shows the whole unit at work, once all of it is solved; or empty
+    progress: str  # in the unit and in the course: exercises and points, in one line
+    sections: tuple[tuple[str, str], ...]  # heading and paragraph; empty if the course has no text
+    look: str  # the command that shows the unit at work, once all of it is solved; or empty
 
 
-def reward(course: Course, name: str, progress: Progress) -> Reward:
-    """What this exercise brings to someone who has solved it."""
-    unit = course.unit_of[name]
-    solved = progress.solved - progress.failing | {name}
+def reward(standing: Standing, name: str) -> Reward:
+    """The reward of an exercise that is solved."""
+    course, unit = standing.course, standing.course.unit_of[name]
+    solved = {one for one in course.asked if standing.is_solved(one)}
     complete = solved >= {*course.asked_in(unit)}
     return Reward(
-        progress_line(course, unit, solved),
+        _progress_line(course, unit, solved),
         _sections(course, name),
         f"grader look {unit}" if complete and course.look_file(unit).is_file() else "",
     )
 
 
+def after(standing: Standing, name: str) -> Reward:
+    """The reward of an exercise that was solved once, now or earlier.
+
+    Raises `CallError` for one that never was, and for a text that is missing or not valid.
+    """
+    course = standing.course
+    course.one(name, "name one of its exercises")
+    if name not in standing.progress.solved:
+        raise CallError(SOLVE_FIRST.format(name))
+    if afterwards(course, name) is None:
+        raise CallError(NOTHING_TO_READ.format(name))
+    return reward(standing, name)
+
+
 def _sections(course: Course, name: str) -> tuple[tuple[str, str], ...]:
-    """The texts; an author's slip takes nothing else from a student."""
+    """The texts. A text that cannot be read hides nothing else of the reward."""
     try:
         texts = afterwards(course, name)
     except CallError as error:
@@ -52,8 +66,8 @@ def _sections(course: Course, name: str) -> tuple[tuple[str, str], ...]:
     return texts.sections if texts is not None else ()
 
 
-def progress_line(course: Course, unit: str, solved: Collection[str]) -> str:
-    """How much of a unit and of the course is solved: exercises and points that are asked."""
+def _progress_line(course: Course, unit: str, solved: Collection[str]) -> str:
+    """The solved exercises and points of a unit, and the solved points of the course."""
     of_unit = _points(course, course.asked_in(unit), solved)
     of_all = _points(course, course.asked, solved)
     count = sum(name in solved for name in course.asked_in(unit))
@@ -67,23 +81,10 @@ def _points(course: Course, names: Sequence[str], solved: Collection[str]) -> st
 
 
 def in_lines(found: Reward) -> Iterator[Text]:
-    """A reward as a terminal shows it."""
+    """A reward as lines of a terminal."""
     yield Text(found.progress, "green")
     for heading, paragraph in found.sections:
         yield Text(f"\n{heading}", "bold")
         yield Text(paragraph)
     if found.look:
         yield Text(f"\n{LOOK.format(found.look)}", "bold")
-
-
-def after(course: Course, name: str, progress: Progress) -> Reward:
-    """What there is to read after an exercise; raises `CallError` unless it was solved once.
-
-    So does a text that is there and not right.
-    """
-    course.one(name, "name one of its exercises")
-    if name not in progress.solved:
-        raise CallError(SOLVE_FIRST.format(name))
-    if afterwards(course, name) is None:
-        raise CallError(NOTHING_TO_READ.format(name))
-    return reward(course, name, progress)

@@ -86,7 +86,7 @@ def experiments_of(course: Course, name: str) -> tuple[str, ...]:
 
 def run_experiment(course: Course, name: str) -> None:
     """Say what an experiment shows, and run its script; raises `CallError` where that fails."""
-    from grader.unsandboxed.notebook import undisturbed  # it loads torch
+    from grader.unsandboxed.in_process import undisturbed  # it loads torch
 
     paragraphs = said_of(course.experiment_file(name)).split("\n\n")
     print("\n\n".join(textwrap.fill(part, WIDTH) for part in paragraphs) + "\n")

@@ -1,17 +1,17 @@
-"""A small server for assistants that tutor: what a student's own commands give, and nothing else.
+"""A small server for assistants that tutor: it gives the texts of a student's own commands.
 
 It speaks the Model Context Protocol over standard input and output, with the library `mcp`, for one
-course. It reaches no solution, and of a mistake no more than its name. Paths in its answers are
-those below the course.
+course. It gives no solution, and of a mistake only the name. Paths in its answers are relative to
+the folder above the course.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from typing import Literal
 
@@ -19,21 +19,13 @@ from grader.course.course import Course
 from grader.course.statements import statement
 from grader.records.faults import CallError, HostFault
 from grader.student import reward
-from grader.student.answers import digests_of
-from grader.student.checking import Checker, open_checker
-from grader.student.closing import closing
+from grader.student.checking import Checks, open_checker
+from grader.student.lesson import Lesson, closing
 from grader.student.listing import as_text, listed
 from grader.student.notebook_display import Checked
-from grader.student.progress import (
-    Progress,
-    next_hint,
-    read_progress,
-    record_checks,
-    record_progress,
-)
 from grader.student.scripts import see_why
-from grader.student.showing import Showing
-from grader.student.standing import standing_after, standing_of
+from grader.student.shapes import shapes
+from grader.student.standing import standing_of
 from grader.unsandboxed.worker import BackendName
 
 try:
@@ -50,28 +42,19 @@ a check says, and leave the writing to the student. Call `check` after each chan
 when the student wants one."""
 
 
-def tutor(course: Course, backend: BackendName = "auto") -> Tutor:
-    """The server's tools for a course whose checks can be run; torch is loaded at the first."""
-    course.require_answers()
-    return Tutor(course, lambda: open_checker(course, course.asked, backend=backend))
-
-
 class Tutor:
-    """The tools, and what they share: a checker, opened at the first check."""
+    """The tools, and the checks that they share; torch is loaded at the first check."""
 
-    def __init__(
-        self, course: Course, open_one: Callable[[], AbstractContextManager[Checker]]
-    ) -> None:
+    def __init__(self, course: Course, backend: BackendName = "auto") -> None:
+        course.require_answers()
         self._course = course
-        self._open = open_one
-        self._stack = ExitStack()
-        self._checker: Checker | None = None
-        # All is done in one thread: a server has several, and a checker belongs to one.
+        self._checks = Checks(course, lambda: open_checker(course, course.asked, backend=backend))
+        # The server has several threads, and checks belong in one.
         self._thread = ThreadPoolExecutor(max_workers=1)
 
     def close(self) -> None:
-        """End what checks ran in."""
-        self._thread.submit(self._stack.close).result()
+        """End the processes of the checks."""
+        self._thread.submit(self._checks.close).result()
         self._thread.shutdown()
 
     def list_exercises(self) -> str:
@@ -92,7 +75,7 @@ class Tutor:
     def hint(self, name: str) -> str:
         """Give the next hint of an exercise. Only when the student wishes for one.
 
-        There are three: a question, a pointer, and nearly the solution. That it was read is kept.
+        There are three: a question, a pointer, and nearly the solution. It counts as read.
         """
         return self._answer(partial(self._hint, name))
 
@@ -108,9 +91,9 @@ class Tutor:
         return self._answer(partial(self._show, name))
 
     def _answer(self, work: Callable[[], str]) -> str:
-        """What this gives, after all that was asked before; what goes wrong is one line."""
+        """The text that this work gives, after all earlier work."""
         try:
-            return self._thread.submit(work).result()
+            return self._without_paths(self._thread.submit(work).result())
         except (CallError, HostFault) as error:
             raise ToolError(self._without_paths(str(error))) from None
 
@@ -125,40 +108,31 @@ class Tutor:
         return "\n\n".join(filter(None, (found.signature, found.text, see_why(self._course, name))))
 
     def _check(self, name: str) -> str:
-        chosen = self._course.select([name])
-        if self._checker is None:
-            self._checker = self._stack.enter_context(self._open())
-        digests = digests_of(self._course)
-        results = tuple(self._checker.check(chosen))
-        before, notes = Progress(), list[str]()
-        try:
-            before = record_checks(self._course.folder, results, digests)
-        except CallError as error:  # it costs no verdict
-            notes.append(f"progress is not recorded: {error}")
-        standing = standing_after(self._course, before, results, digests)
-        below = closing(self._course, results, standing, named=True)
-        return self._without_paths(repr(Checked(results, before.solved, below, notes=(*notes,))))
+        lesson = Lesson(self._course)
+        results, digests = self._checks.check(self._course.select([name]))
+        verdicts = lesson.record(results, digests)
+        below = closing(self._course, verdicts, lesson.standing, named=True)
+        notes = tuple(filter(None, [lesson.unrecorded]))
+        solved_before = frozenset(one.exercise for one in verdicts if one.solved_before)
+        return repr(Checked(tuple(results), solved_before, below, notes=notes))
 
     def _hint(self, name: str) -> str:
-        level, said = next_hint(self._course, name, read_progress(self._course.folder))
-        with suppress(CallError):  # that it was read cannot be kept: it is given all the same
-            record_progress(self._course.folder, hints={name: level})
-        return f"hint {level} of {len(self._course.exercises[name].hints)}: {said}"
+        hint = Lesson(self._course).hint(name)
+        return f"hint {hint.level} of {hint.of}: {hint.text}"
 
     def _after(self, name: str) -> str:
-        found = reward.after(self._course, name, read_progress(self._course.folder))
-        return as_text(reward.in_lines(found))
+        return as_text(reward.in_lines(reward.after(standing_of(self._course), name)))
 
     def _show(self, name: str) -> str:
         self._course.one(name, "one exercise is shown")
-        return self._without_paths(Showing(self._course, name).read())
+        return asyncio.run(shapes(self._course, name))
 
     def _without_paths(self, text: str) -> str:
         return text.replace(f"{self._course.folder.parent}/", "")
 
 
 def configuration(course: Course, client: Client) -> str:
-    """The JSON by which a client starts this; with whole paths, since it does so elsewhere."""
+    """The JSON by which a client starts this server from any folder: its paths are absolute."""
     starts = {
         "command": sys.executable,
         "args": ["-I", "-m", "grader", "mcp", "--course", str(course.folder)],
@@ -169,7 +143,7 @@ def configuration(course: Course, client: Client) -> str:
 
 def serve(course: Course, backend: BackendName = "auto") -> None:
     """Serve until the assistant closes standard input."""
-    tools = tutor(course, backend)
+    tools = Tutor(course, backend)
     try:
         server_of(tools).run()
     finally:
@@ -177,7 +151,7 @@ def serve(course: Course, backend: BackendName = "auto") -> None:
 
 
 def server_of(tools: Tutor) -> MCPServer:
-    """A server with these tools, by their names; what a tool is for is its docstring."""
+    """A server with these tools; a tool's docstring says to the assistant what it is for."""
     server = MCPServer(NAME, instructions=INSTRUCTIONS, log_level="ERROR")
     given = (
         tools.list_exercises,

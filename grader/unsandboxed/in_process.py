@@ -1,26 +1,41 @@
 """Definitions of this very process behind the same proxies as a jail's: the channel to them.
 
 Nothing is isolated or limited here, so what answers is trusted, or is the student's own on their
-own computer. A notebook's definitions come with `unsandboxed.notebook`.
+own computer.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
+import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+import torch
 
 from grader import wire
 from grader.guest.loader import uninstall
 from grader.guest.server import Guest, Prints
+from grader.sandbox.budget import Left
 from grader.wire.source import SourceFile
 
 # Counting operations makes torch load its compiler, which makes a folder for itself, unless it is
 # told of one that is there. It puts nothing into it.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
+
+KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
+    inspect.Parameter.POSITIONAL_ONLY: "positional",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: "positional",
+    inspect.Parameter.VAR_POSITIONAL: "star",
+    inspect.Parameter.KEYWORD_ONLY: "keyword",
+    inspect.Parameter.VAR_KEYWORD: "double_star",
+}
+COLLECTING = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 Do = Callable[[], wire.Outcome]
 Around = Callable[[wire.Call, Do], wire.Outcome]  # makes a call, and sees what comes of it
@@ -29,34 +44,31 @@ Around = Callable[[wire.Call, Do], wire.Outcome]  # makes a call, and sees what 
 class InProcess:
     """A channel to a guest of this process."""
 
+    idle_seconds = 0.0
+
     def __init__(
         self,
         guest: Guest,
         *,
-        listing: Callable[[wire.Open], wire.Listing] | None = None,
-        prints: Prints | None = None,
+        listing: wire.Listing | None = None,
         around: Around | None = None,
     ) -> None:
-        """`listing` tells what is here already; without it, the guest loads a submission's text.
+        """`listing` says what is here already; without it, the guest loads a submission's text.
 
-        With `prints`, what is printed goes there. `around` is handed each call, one by one.
+        `around` is handed each call, one by one.
         """
         self._guest = guest
         self._listing = listing
-        self._prints = prints
         self._around = around
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
-        """Do it here and now; `cpu_seconds` is not enforced: one who waits can stop it."""
-        del cpu_seconds
+    def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
+        """Do it here and now. Time is not limited: whoever waits can press Ctrl-C."""
+        del left
         if self._listing is not None and isinstance(request, wire.Open):
-            return self._listing(request)
+            return self._listing
         if self._around is not None and isinstance(request, wire.Run):
             return self._one_by_one(request.calls, self._around)
-        if self._prints is None:
-            return self._guest.answer(request)
-        with printing_into(self._prints):
-            return self._guest.answer(request)
+        return self._guest.answer(request)
 
     def _one_by_one(self, calls: Sequence[wire.Call], around: Around) -> wire.Reply:
         outcomes: list[wire.Outcome] = []
@@ -82,18 +94,29 @@ class InProcess:
 
 
 @contextmanager
-def printing_into(prints: Prints) -> Iterator[None]:
-    """Meanwhile what is printed goes there, and is not seen."""
-    with redirect_stdout(prints), redirect_stderr(prints):
-        yield
-
-
-@contextmanager
 def unseen_prints() -> Iterator[Prints]:
     """Meanwhile nothing that is printed is seen; the beginning of it can be taken."""
     prints = Prints()
-    with printing_into(prints):
+    with redirect_stdout(prints), redirect_stderr(prints):
         yield prints
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Give back torch's settings and all random generators as they were before."""
+    generators = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    try:
+        with torch.inference_mode(False), torch.enable_grad(), torch.device("cpu"):
+            torch.set_default_dtype(torch.float32)
+            torch.set_num_threads(1)
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(dtype)
+        torch.set_rng_state(generators[0])
+        np.random.set_state(generators[1])
+        random.setstate(generators[2])
 
 
 # --- our own definitions --------------------------------------------------------------------------
@@ -101,8 +124,8 @@ def unseen_prints() -> Iterator[Prints]:
 
 def ours(definitions: Mapping[str, Any]) -> InProcess:
     """A channel to known mistakes and the like, whose results are compared with a student's."""
-    names = tuple(definitions)
-    return InProcess(_Ours(definitions.__getitem__), listing=lambda _: _listing(names))
+    found = wire.Listing([_found(*named) for named in definitions.items()])
+    return InProcess(_Ours(definitions.__getitem__), listing=found)
 
 
 class _Ours(Guest):
@@ -115,8 +138,28 @@ class _Ours(Guest):
 
 
 @cache
-def _listing(names: tuple[str, ...]) -> wire.Listing:
-    return wire.Listing([wire.Found(name, "found") for name in names])
+def _found(name: str, definition: Any) -> wire.Found:
+    """What a jail would list: without the names of arguments, tests pass them by position."""
+    if not isinstance(definition, type):
+        return wire.Found(name, "found", "function", arguments=_arguments(definition))
+    made = _arguments(definition.__init__)  # type: ignore[misc]
+    called = _arguments(getattr(definition, "forward", None))
+    return wire.Found(  # without self
+        name, "found", "class", arguments=made and made[1:], forward=called and called[1:]
+    )
+
+
+def _arguments(function: Any) -> list[wire.Argument] | None:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # not a Python function
+        return None
+    return [
+        wire.Argument(
+            one.name, KINDS[one.kind], one.default is not one.empty or one.kind in COLLECTING
+        )
+        for one in parameters
+    ]
 
 
 # --- a text that is loaded here -------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The trusted end of workers: for a student's own checks without fork, and for a GPU.
+"""The trusted end of workers: for notebooks, for checks without fork, and for a GPU.
 
 A worker runs one submission after another in a process that has torch loaded, and a spare has torch
 loaded too: when a submission never ends, or takes its process down, the spare takes over at once.
@@ -8,6 +8,7 @@ the first worker can start before the process that asks does.
 
 from __future__ import annotations
 
+import atexit
 import os
 import queue
 import signal
@@ -17,6 +18,8 @@ import tempfile
 import threading
 import time
 from contextlib import AbstractContextManager, suppress
+from functools import cache
+from pathlib import Path
 from typing import IO, Literal
 
 import msgspec
@@ -38,6 +41,8 @@ TIDYING = 5.0  # seconds for a worker to put in order what a submission left
 GRACE = 0.25  # seconds for a process that is ending to be gone
 TICK = 0.2  # seconds between looks for Ctrl-C, which interrupts no wait on Windows
 MAX_FRAME = MAX_REPLY + 2**16  # bytes
+SPARE_NEEDS = 2 * 2**30  # bytes that are free
+CGROUP = Path("/sys/fs/cgroup")  # of a container, which has a limit of its own
 
 BackendName = Literal["auto", "jail", "worker"]
 
@@ -57,6 +62,28 @@ def backend(name: BackendName = "auto", device: Device = "cpu") -> AbstractConte
     if name == "worker" or device != "cpu" or not possible:
         return Workers(device)
     return jails.Warm()
+
+
+@cache
+def of_this_kernel() -> Workers:
+    """The worker of a notebook's kernel: it starts at the first call, and ends with the kernel."""
+    workers = Workers(spare=_memory_is_free())
+    atexit.register(workers.close)
+    return workers
+
+
+def _memory_is_free() -> bool:
+    """Whether there is memory for a spare; not where the system does not say."""
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return False
+    with suppress(OSError, ValueError):
+        limit, used = (
+            int((CGROUP / name).read_text("ascii")) for name in ("memory.max", "memory.current")
+        )
+        free = min(free, limit - used)
+    return free > SPARE_NEEDS
 
 
 class Process:
@@ -170,15 +197,14 @@ def _write(stream: IO[bytes], outbox: queue.SimpleQueue[bytes | None]) -> None:
 
 
 class Workers:
-    """A worker and its spare.
+    """A worker and, unless it is to be without, its spare.
 
     Tensors of submissions are on `device`: a GPU does not survive a fork, and these are none.
     """
 
-    in_cells = False
-
-    def __init__(self, device: str = "cpu") -> None:
+    def __init__(self, device: str = "cpu", *, spare: bool = True) -> None:
         self._device = device
+        self._spare = spare
         self._lock = threading.Lock()  # a window may be closed while a thread of it checks
         self._closed = False
         # The first loads torch in the background while this process does; the spare comes after.
@@ -208,7 +234,7 @@ class Workers:
                 raise
             self.drop(process)
         with self._lock:
-            if not self._idle and not self._closed:
+            if self._spare and not self._idle and not self._closed:
                 self._idle.append(self._start())
         begin = Begin(limits.test_seconds, limits.memory_mb, self._device)
         process.send(msgspec.msgpack.encode(begin))
@@ -319,10 +345,7 @@ CRASHES = frozenset({-signal.SIGSEGV, -getattr(signal, "SIGBUS", 7), 0xC0000005,
 def _ending(code: int) -> str:
     """What an exit code says, for the student."""
     if code == TIMED_OUT:
-        return "it took too long: does a loop never end?"
+        return jails.TOO_LONG
     if code in CRASHES:
-        return "deep recursion, or a crash inside a library"
-    if code >= 0:
-        return "the code ended its own process"
-    known = {-s.value: s.name for s in signal.Signals}
-    return f"the process was ended by {known.get(code, f'signal {-code}')}"
+        return jails.IN_LIBRARY
+    return jails.BY_ITSELF if code >= 0 else jails.by_signal(-code)

@@ -1,18 +1,18 @@
-"""The wire between the trusted process and a student's process: its messages.
+"""The messages between the trusted process and a student's process.
 
-A frame is an eight-byte little-endian length and, as a rule, one msgpack message, which is decoded
-into the types below or refused. Nothing is ever unpickled, and nothing in a message names a file, a
-module or a piece of code on the receiving side. `payload` turns tensors into these types and back;
-this module is light, so that what only starts a process or reads files need not load torch.
+A frame is an eight-byte little-endian length and usually a msgpack message. The message is decoded
+into the types below or refused. No message is unpickled, and none names a file, module or piece of
+code of the receiving side. This module does not import torch: commands that only start a process
+or read files load faster.
 
-Both sides of the wall import this folder, and it imports nothing else of the kit. It is the first
-of the three folders of the trust boundary; `guest` and `sandbox` come next. In this order:
+Both sides of the wall import this folder, and it imports no other room. It is the first of the
+three folders of the trust boundary, before `guest` and `sandbox`. Read it in this order:
 
-1. This module: all that may be asked and answered, and what is refused while it is decoded.
-2. `frames`: how bytes travel; what the processes themselves are told, and tell.
-3. `payload`: tensors, to and fro.
-4. `models`: modules of the kit's own that a test hands to student code.
-5. `source`, `definitions`: a submission's text, parsed, beside the student's code; the trusted side
+1. This module: all requests and replies, and the checks during decoding.
+2. `frames`: how bytes travel; commands to processes, and their answers.
+3. `payload`: tensors to messages and back.
+4. `models`: the kit's models that a test passes to student code.
+5. `source`, `definitions`: parse a submission's text, in the student's process. The trusted side
    parses only our own files with them.
 """
 
@@ -24,15 +24,17 @@ from typing import Annotated, Literal, cast
 
 import msgspec
 
-# The dispatcher's layer that records what backward needs, and carries forward derivatives.
+# The dispatcher's layer that records graphs for backward and computes forward derivatives.
 AUTOGRAD = "Autograd"
 
-MAX_REPLY = 4 * 2**20  # bytes: the course needs less than one megabyte a reply
+MAX_REPLY = 4 * 2**20  # bytes: the course needs less than a megabyte for each reply
 MAX_DIMENSIONS = 16
-MAX_TEXT = 2_000  # characters of a student's own text that we carry
-MAX_NAME = 400  # characters of what a file, a parameter or a class is called
-MAX_ITEMS = 10_000  # values in one nest of tuples, lists and dictionaries, and in any list
+MAX_TEXT = 2_000  # characters of a text from student code
+MAX_NAME = 400  # characters of the name of a file, a parameter or a class
+MAX_ITEMS = 10_000  # values in nested tuples, lists and dictionaries, and in any list
 MAX_DEPTH = 8
+MAX_USES = 20  # calls of forbidden functions in the report of a call
+MAX_OPERANDS = 4  # tensors of a failing line, in the report of a call that raised
 
 # A message is checked against these while it is decoded.
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
@@ -41,7 +43,7 @@ _few = msgspec.Meta(max_length=MAX_ITEMS)
 
 
 class WireError(Exception):
-    """A message that is not of the declared form."""
+    """A message does not have the declared form."""
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -86,11 +88,11 @@ class TableModelData(msgspec.Struct, frozen=True, tag="table_model"):
     steps: TensorData
 
 
-Input = Value | TableModelData  # what a call may pass
+Input = Value | TableModelData  # an argument of a call
 
 
 def clean(text: str) -> str:
-    """Text that can be encoded: half a surrogate pair, which Python allows, becomes a ``?``."""
+    """Text that can be encoded: a lone surrogate, which Python allows, becomes a ``?``."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -98,7 +100,7 @@ def clean(text: str) -> str:
 
 
 class SourceText(msgspec.Struct, frozen=True):
-    """One file of a submission: a name to show, and its cells (a ``.py`` file has one)."""
+    """A file of a submission: a name to show, and its cells (a ``.py`` file is a single cell)."""
 
     name: str
     cells: tuple[str, ...]
@@ -113,39 +115,39 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Open(msgspec.Struct, frozen=True, tag="open"):
-    """Load a submission's text and list the definitions in it; answers `Listing`."""
+    """Load a submission's text and list its definitions; the reply is a `Listing`."""
 
     sources: tuple[SourceText, ...]
     wanted: tuple[Wanted, ...]
-    forbidden: tuple[str, ...] = ()  # torch functions that are not to be had in this process
-    others: tuple[Wanted, ...] = ()  # not listed: looked for when something calls or borrows them
+    forbidden: tuple[str, ...] = ()  # torch functions to remove from this process
+    others: tuple[Wanted, ...] = ()  # not listed: looked up when other code calls or borrows them
 
 
 class Seed(msgspec.Struct, frozen=True, tag="seed"):
-    """Forget all handles and seed torch, numpy and random: a test begins."""
+    """Begin a test: forget all handles and seed torch, numpy and random."""
 
     seed: int
 
 
-TRIAL = 0  # no handle
+TRIAL = 0  # no handle: see `Invoke`
 
 
 class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
-    """Call a definition (``target`` is its name) or a module made before (its handle).
+    """Call a definition (``target`` is its name) or a module made earlier (its handle).
 
-    A `TRIAL` leaves no trace: nothing of it is kept, it draws no random numbers of its own, and
-    nobody is shown it. So adoption tries weights.
+    A call with the result `TRIAL` is not kept, not shown and not seeded anew. Adoption uses it to
+    try weights.
     """
 
     target: str | int
     arguments: list[Input]
-    keywords: list[str]  # the student's names for them; empty: by position
-    result: int  # the handle under which a graph or a module is kept; or `TRIAL`
+    keywords: list[str]  # the student's names for the arguments; empty: pass by position
+    result: int  # the handle of the graph or module that is kept, or `TRIAL`
     construct: bool = False
     keep_graph: bool = False
     watch: tuple[str, ...] = ()  # report calls of torch functions with these names
     observe: bool = False  # also report operations
-    altered: tuple[str, ...] = ()  # these torch functions give something else than they should
+    altered: tuple[str, ...] = ()  # distort the results of these torch functions
 
 
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
@@ -164,14 +166,14 @@ class Convert(msgspec.Struct, frozen=True, tag="convert"):
 
 
 class Describe(msgspec.Struct, frozen=True, tag="describe"):
-    """Report a module's parameters and buffers, with values if asked; answers `Structure`."""
+    """Report a module's parameters and buffers, with values on demand; replies a `Structure`."""
 
     handle: int
     values: bool = False
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):
-    """Push gradients of a kept result back; answers the gradients of inputs and parameters."""
+    """Push gradients of a kept result back; replies the gradients of inputs and parameters."""
 
     result: int
     gradients: list[TensorData | None]
@@ -181,7 +183,7 @@ Call = Seed | Invoke | Assign | Convert | Describe | Backward
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-    """Do these calls in order; stop at the first that raises."""
+    """Make these calls in order; stop at the first that raises."""
 
     calls: list[Call]
 
@@ -191,22 +193,27 @@ Request = Open | Run
 # --- replies: never trusted ----------------------------------------------------------------------
 
 
+KERNEL = "the kernel"  # of a `SourceText`: the cells that ran in a notebook's kernel, in that order
+
+
 class Place(msgspec.Struct, frozen=True):
-    """A line of the submission, counted from the top of its file or of its cell."""
+    """A line of the submission, counted from the top of its file or cell."""
 
     file: Name
     line: int
     text: Name = ""
-    cell: int = 0  # of a notebook, counted from 1; 0: the file has none
+    cell: int = 0  # of a notebook, counted from 1; 0 in other files
 
     @property
     def within(self) -> str:
-        """``hw.ipynb cell 3``, or ``softmax.py``: in what its lines are counted, for a sentence."""
+        """The file, with the cell if there is one: ``hw.ipynb cell 3``, ``cell [3]``."""
+        if self.file == KERNEL:
+            return f"cell [{self.cell}]"
         return f"{self.file} cell {self.cell}" if self.cell else self.file
 
 
 def lines_around(place: Place, sources: Iterable[SourceText]) -> list[str]:
-    """All lines of the file or the cell in which a place is; none if it is in none of these."""
+    """All lines of the file or cell that contains a place; empty if no source contains it."""
     for source in sources:
         if source.name == place.file:
             cells = (c for n, c in enumerate(source.cells, start=1) if place.cell in (0, n))
@@ -216,42 +223,42 @@ def lines_around(place: Place, sources: Iterable[SourceText]) -> list[str]:
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A watched torch function was called from a line of the submission."""
+    """A call of a watched torch function, with the line of the submission that made it."""
 
     function: Name
     place: Place | None = None
 
 
 class Operations(msgspec.Struct, frozen=True):
-    """What the dispatcher saw of a call; see `grader.guest.trace`."""
+    """The operations of a call, as counted by `grader.guest.trace`."""
 
     count: int  # of operations
-    largest: int  # elements that its largest tensor stores
-    work: int  # multiply-adds of products, and elements that other operations write or reduce
-    widest: int  # the most elements that one sum, product, maximum, softmax or the like runs over
-    compared: int = 0  # elements that maxima and comparisons ran over before the first exponential
+    largest: int  # elements that the largest tensor stores
+    work: int  # multiply-adds of products; elements that other operations write or reduce
+    widest: int  # the most elements that a sum, product, maximum or softmax runs over
+    compared: int = 0  # elements that maxima and comparisons read before the first exponential
 
 
 class Returned(msgspec.Struct, frozen=True, tag="returned"):
-    """A call came back."""
+    """A call returned."""
 
     value: Value
     uses: Annotated[list[Use], _few] = []
-    changed: Annotated[list[int], _few] = []  # which of the tensors sent are not what they were
+    changed: Annotated[list[int], _few] = []  # positions of tensors that the call changed
     operations: Operations | None = None
     functions: Annotated[list[Name], _few] = []
 
 
 class Raised(msgspec.Struct, frozen=True, tag="raised"):
-    """A call raised; the text is the student's own and cut to a limit."""
+    """A call raised; the text may be the student's own, and is cut to a limit."""
 
     kind: Name
     text: Text
     place: Place | None = None
-    ordinary: bool = True  # what `except Exception` catches, and an answer to a wrong argument
-    by_torch: bool = False  # an operation of torch's failed; no statement of the student's raised
+    ordinary: bool = True  # an `Exception` that may be a right reaction to a wrong argument
+    by_torch: bool = False  # an operation of torch failed, rather than a `raise` of the student's
     uses: Annotated[list[Use], _few] = []
-    # Shapes of what the failing expression names; told to whom the text is told.
+    # Shapes of the tensors in the failing expression, by name; shown only together with the text.
     operands: Annotated[dict[Name, Annotated[tuple[int, ...], _few]], _few] = {}
 
 
@@ -261,13 +268,13 @@ class ParameterInfo(msgspec.Struct, frozen=True):
     path: Text
     shape: Annotated[tuple[int, ...], _few]
     dtype: Name
-    owner: Name  # the class of the module that holds it, "Linear" for torch's own
+    owner: Name  # the class of the module that holds it, such as "Linear"; "" if it is not torch's
     value: TensorData | None = None
-    learned: bool = True  # a parameter may be kept without being trained
+    learned: bool = True  # False for a parameter without gradient
 
 
 class Structure(msgspec.Struct, frozen=True, tag="structure"):
-    """A module as `torch.nn.Module` itself sees it."""
+    """A module's parts, read from the attributes of `torch.nn.Module`."""
 
     parameters: Annotated[list[ParameterInfo], _few]
     buffers: Annotated[list[ParameterInfo], _few]
@@ -277,7 +284,7 @@ class Structure(msgspec.Struct, frozen=True, tag="structure"):
 
 
 class Gradients(msgspec.Struct, frozen=True, tag="gradients"):
-    """Gradients by argument position and by parameter path; None where none arrived."""
+    """Gradients by argument position and by parameter path; None if there is no gradient."""
 
     inputs: Annotated[list[Value], _few]
     parameters: Annotated[dict[Text, TensorData | None], _few]
@@ -285,7 +292,7 @@ class Gradients(msgspec.Struct, frozen=True, tag="gradients"):
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """Nothing to report."""
+    """The call succeeded and has no result."""
 
 
 Outcome = Returned | Raised | Structure | Gradients | Done
@@ -303,39 +310,37 @@ FoundStatus = Literal["found", "stub", "missing", "broken"]
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a submission holds under an exercise's name."""
+    """A submission's definition of an exercise, or the reason why it has none."""
 
     name: Name
     status: FoundStatus
     kind: Literal["function", "class", "other"] = "other"
     place: Place | None = None
-    arguments: Annotated[list[Argument], _few] | None = (
-        None  # None: not to be read from the text alone
-    )
+    arguments: Annotated[list[Argument], _few] | None = None  # None: the text does not show them
     forward: Annotated[list[Argument], _few] | None = None
     message: Text = ""
     notes: Annotated[list[Text], _few] = []
     evasions: Annotated[list[Use], _few] = []
     thrown_away: Annotated[list[Use], _few] = []
-    # Other exercises that it uses, itself or by way of what it uses, and what stands there.
+    # Other exercises that it uses, directly or indirectly, with the status of their definitions.
     bases: Annotated[dict[Name, FoundStatus], _few] = {}
 
 
 class Listing(msgspec.Struct, frozen=True, tag="listing"):
-    """The answer to `Open`."""
+    """The reply to `Open`."""
 
     found: Annotated[list[Found], _few]
 
 
 class Outcomes(msgspec.Struct, frozen=True, tag="outcomes"):
-    """The answer to `Run`: one outcome a call, fewer if one raised."""
+    """The reply to `Run`: an outcome for each call, up to the first that raised."""
 
     outcomes: Annotated[list[Outcome], _few]
     printed: Text = ""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """The guest itself could not do what was asked, through no fault of the student."""
+    """The guest itself failed; the student is not at fault."""
 
     why: Text
 
@@ -348,29 +353,29 @@ _replies = msgspec.msgpack.Decoder(Reply)
 
 
 def encode(message: Request | Reply) -> bytes:
-    """One message as bytes, without its frame."""
+    """A message as bytes, without its frame."""
     return _encoder.encode(message)
 
 
 def decode_request(data: bytes) -> Request:
-    """Bytes from the trusted side as a request."""
+    """Decode a request, which comes from the trusted side."""
     return cast(Request, _requests.decode(data))
 
 
 def decode_reply(data: bytes) -> Reply:
-    """Bytes from a student's process as a reply; raise `WireError` for anything else."""
+    """Decode a reply from a student's process; raise `WireError` for any other bytes."""
     try:
         reply = cast(Reply, _replies.decode(data))
         _refuse_many_and_deep(reply)
         return reply
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise WireError(f"a reply that is not of the declared form: {error}"[:MAX_TEXT]) from None
+        raise WireError(f"the reply does not have the declared form: {error}"[:MAX_TEXT]) from None
 
 
 def _refuse_many_and_deep(reply: Reply) -> None:
-    """Raise `WireError` for values by the million: each costs bytes there, and an object here.
+    """Raise `WireError` for too many or too deeply nested values.
 
-    And for a nest in a nest in a nest, which costs one of Python's calls each, wherever it is read.
+    A value is a byte on the wire and an object here. Each level of nesting is a recursive call.
     """
     left = 2 * MAX_ITEMS
     layer: list[Value] = []
@@ -382,7 +387,7 @@ def _refuse_many_and_deep(reply: Reply) -> None:
     for _ in range(MAX_DEPTH + 2):
         left -= len(layer)
         if left < 0:
-            raise WireError("a reply of too many values")
+            raise WireError("the reply has too many values")
         inside: list[Value] = []
         for value in layer:
             if isinstance(value, Items):
@@ -391,4 +396,4 @@ def _refuse_many_and_deep(reply: Reply) -> None:
                 inside += value.entries.values()
         layer = inside
     if layer:
-        raise WireError("a reply nested too deep")
+        raise WireError("the reply is nested too deeply")

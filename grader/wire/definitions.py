@@ -1,25 +1,25 @@
-"""Which definition counts as the answer, what it takes, would hide, and throws away.
+"""Find the definition that counts as the answer, its parameters, and suspicious lines in it.
 
-Works on syntax only, before any line of the submission has run: what is found here cannot have
-been forged by student code.
+Works on syntax only, before any line of the submission has run: student code cannot forge the
+result.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
-from grader.wire.source import DEFINITIONS, SourceFile, TopStatement
+from grader.wire.source import DEFINITIONS, STAR, SourceFile, TopStatement
 
-# Where a statement holds others; an exception's handler and a case are kinds of their own.
+# Attributes in which a syntax node holds statements, exception handlers or cases.
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
-# Ways to hide operations from those who count them. What an exercise forbids needs no such list:
-# see `grader.guest.operations`.
+# Names with which code could hide operations from the counter. Forbidden operations need no such
+# list: see `grader.guest.operations`.
 EVASIONS = frozenset(
     {
         "DisableTorchFunction", "DisableTorchFunctionSubclass", "no_dispatch",
@@ -30,8 +30,8 @@ EVASIONS = frozenset(
         "start_joinable_thread", "_bootstrap_inner", "_getframe",
     }
 )  # fmt: skip
-TELLING = frozenset({ast.Attribute, ast.Name, ast.Constant, ast.Import, ast.ImportFrom})
-OWN = "grader.mine"  # a student's own answers by name: see there, and `grader.guest.loader`
+NAMING = frozenset({ast.Attribute, ast.Name, ast.Constant, ast.Import, ast.ImportFrom})
+OWN = "grader.mine"  # gives a student's own answers by name: see `grader.guest.loader`
 HIDING_MODULES = (
     "grader",
     "torch.library",
@@ -40,8 +40,8 @@ HIDING_MODULES = (
     "_thread",
 )
 
-# Tensor methods that give a new tensor and leave the old one as it was. Names that lists, sets or
-# modules share (``add``, ``sort``, ``to``) are not here: the text alone does not tell them apart.
+# Tensor methods that return a new tensor and do not change the old tensor. Names that lists, sets
+# or modules share (``add``, ``sort``, ``to``) are left out: the text does not show the type.
 GIVES_NEW = frozenset(
     {
         "masked_fill", "masked_scatter", "tril", "triu", "transpose", "permute", "swapaxes", "view",
@@ -51,34 +51,40 @@ GIVES_NEW = frozenset(
         "nan_to_num", "where",
     }
 )  # fmt: skip
-IN_PLACE = frozenset({"out", "inplace"})  # arguments with which they do change a tensor
+IN_PLACE = frozenset({"out", "inplace"})  # arguments that make them change a tensor
 TORCH = frozenset({"torch", "F", "nn.functional", "torch.nn.functional"})
 
 
 def find_definitions(
     wanted: Wanted, files: Sequence[SourceFile]
 ) -> tuple[Found, TopStatement | None]:
-    """What stands under an exercise's name, and the statement that counts.
+    """The answer to an exercise, and the statement that defines it.
 
-    A stub never counts. A notebook's answer counts before a file's; among notebooks, and among
-    files, that of the one named like the unit, else of the last in order; in it, the last one.
+    A stub never counts. A notebook's definition wins over a file's. Among several notebooks, or
+    several files, the file named like the unit wins, or else the last. Within it, the last
+    definition wins. In a kernel, the last cell that makes the name decides: by a definition, by a
+    stub, or by an import from a file.
     """
     try:
         return _find(wanted, files)
     except RecursionError:
-        message = "it is nested too deeply to be read"
-        return Found(wanted.name, "broken", message=message), None
+        return Found(wanted.name, "broken", message="it is nested too deeply to be read"), None
 
 
 def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatement | None]:
     name = wanted.name
-    files = [file for file in files if file.mentions(name)]  # others need not even be parsed
+    kernel = next((file for file in files if file.is_kernel), None)
+    if kernel is not None:
+        files = [f for f in files if f is not kernel] if _imports(kernel, name) else [kernel]
+    files = [file for file in files if file.mentions(name)]  # do not parse the others
     candidates = [
         statement
         for file in files
         for statement in file.statements
         if name in statement.makes and not statement.is_import
     ]
+    if kernel in files:
+        candidates = candidates[-1:]
     written = [
         candidate
         for candidate in candidates
@@ -88,33 +94,39 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
         for file in files:
             for broken, place, message in file.broken:
                 if broken == name:
-                    told = message[:MAX_TEXT]
-                    return Found(name, "broken", place=place, message=told), None
+                    return Found(name, "broken", place=place, message=message[:MAX_TEXT]), None
         if candidates:
             return Found(name, "stub", place=candidates[-1].place), None
         return Found(name, "missing"), None
     first = [statement for statement in written if statement.file.is_notebook] or written
     at_home = [statement for statement in first if statement.file.stem == wanted.unit]
     winner = (at_home or first)[-1]
-    return _describe(name, winner, _told(wanted, winner, candidates, written, files)), winner
+    return _describe(name, winner, [*_notes(wanted, winner, candidates, written, files)]), winner
 
 
-def _told(
+def _imports(kernel: SourceFile, name: str) -> bool:
+    """Whether the cells that ran import a name, and do not define it afterwards."""
+    makers = [statement for statement in kernel.statements if name in statement.makes]
+    return makers[-1].is_import if makers else any(STAR in s.makes for s in kernel.statements)
+
+
+def _notes(
     wanted: Wanted,
     winner: TopStatement,
     candidates: Sequence[TopStatement],
     written: Sequence[TopStatement],
     files: Sequence[SourceFile],
 ) -> Iterator[str]:
-    """That other files have another answer, a stub or what cannot be read, and which one counts.
+    """Sentences for other files with a different answer, a stub or an unreadable definition.
 
-    Earlier versions in the same file are ordinary work, and so is a notebook instead of a file.
+    Each says which definition counts. Earlier versions in the winner's file are ordinary work and
+    not mentioned, nor is a stub if a notebook has the answer.
     """
     name, counts = wanted.name, f"the one in {winner.file.name} counts"
     if not winner.file.is_notebook and winner.file.stem != wanted.unit:
         for file_name in sorted({c.file.name for c in candidates if c.file.stem == wanted.unit}):
             yield f"{name} is a stub in {file_name}; {counts}"
-    last = {id(statement.file): statement for statement in written}  # of each file
+    last = {id(statement.file): statement for statement in written}  # the last in each file
     others = [
         statement.file.name
         for statement in last.values()
@@ -133,13 +145,12 @@ def _told(
 
 
 def _is_stub(candidate: TopStatement, stub: str) -> bool:
-    """Whether a definition is still the stub; one that leaves nothing to do cannot be."""
+    """Whether a definition is still the stub, and the stub still leaves work to do."""
     node = candidate.node
     return candidate.is_definition and _leaves_work(node) and skeleton(node) == stub
 
 
-def _describe(name: str, winner: TopStatement, told: Iterable[str]) -> Found:
-    notes = [*told]
+def _describe(name: str, winner: TopStatement, notes: list[str]) -> Found:
     match winner.node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             arguments = _arguments(winner.node, method=False)
@@ -150,14 +161,14 @@ def _describe(name: str, winner: TopStatement, told: Iterable[str]) -> Found:
                 for part in winner.node.body
                 if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
             }
-            made, called = methods.get("__init__"), methods.get("forward")
+            init, forward = methods.get("__init__"), methods.get("forward")
             return Found(
                 name,
                 "found",
                 "class",
                 winner.place,
-                _arguments(made, method=True) if made else None,
-                _arguments(called, method=True) if called else None,
+                _arguments(init, method=True) if init else None,
+                _arguments(forward, method=True) if forward else None,
                 notes=notes,
             )
     return Found(name, "found", "other", winner.place, notes=notes)
@@ -171,9 +182,9 @@ def _is_function(node: ast.AST) -> bool:
 
 
 def skeletons(text: str) -> dict[str, str]:
-    """The skeleton of each definition in a file of stubs. Only for text that is trusted.
+    """The skeleton of each stub in a file, which must be trusted.
 
-    One that raises no NotImplementedError any more is no stub: someone has solved it in place.
+    A definition without NotImplementedError is no stub: someone has solved it in place.
     """
     nodes = [node for node in ast.parse(text).body if isinstance(node, DEFINITIONS)]
     return {node.name: skeleton(node) for node in nodes if _leaves_work(node)}
@@ -184,7 +195,7 @@ def _leaves_work(node: ast.stmt) -> bool:
     pending: list[ast.AST] = [node]
     while pending:
         part = pending.pop()
-        if isinstance(part, ast.Raise) and _says_nothing(part):
+        if isinstance(part, ast.Raise) and _is_placeholder(part):
             return True
         for kind in BLOCKS:
             pending += getattr(part, kind, ())
@@ -192,7 +203,7 @@ def _leaves_work(node: ast.stmt) -> bool:
 
 
 class _Skeleton(ast.NodeTransformer):
-    """Reduce a definition to what makes two of them the same answer."""
+    """Removes all parts of a definition that do not matter for the answer."""
 
     def _strip(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -207,7 +218,7 @@ class _Skeleton(ast.NodeTransformer):
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _strip  # noqa: N815
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
-        """Annotations say nothing about the answer."""
+        """Remove the annotation."""
         node.annotation = None
         return node
 
@@ -218,14 +229,14 @@ def skeleton(node: ast.stmt) -> str:
 
 
 def is_untouched(node: ast.stmt) -> bool:
-    """Whether nothing has been written: every body only raises NotImplementedError or passes."""
+    """Whether every body only raises NotImplementedError or passes."""
     if isinstance(node, ast.ClassDef):
         methods = [part for part in node.body if _is_function(part)]
         return bool(methods) and all(map(is_untouched, methods))
-    return _is_function(node) and all(map(_says_nothing, node.body))  # type: ignore[attr-defined]
+    return _is_function(node) and all(map(_is_placeholder, node.body))  # type: ignore[attr-defined]
 
 
-def _says_nothing(node: ast.stmt) -> bool:
+def _is_placeholder(node: ast.stmt) -> bool:
     match node:
         case ast.Pass() | ast.Expr(ast.Constant()):
             return True
@@ -242,22 +253,22 @@ def _says_nothing(node: ast.stmt) -> bool:
 
 
 def _arguments(node: FunctionNode, method: bool) -> list[Argument]:
-    """A function's parameters as its text gives them, without ``self``."""
-    given = node.args
-    positional = [*given.posonlyargs, *given.args]
-    first_default = len(positional) - len(given.defaults)
+    """A function's parameters, read from its text; for a method without ``self``."""
+    parameters = node.args
+    positional = [*parameters.posonlyargs, *parameters.args]
+    first_default = len(positional) - len(parameters.defaults)
     found = [
         Argument(arg.arg[:MAX_NAME], "positional", index >= first_default)
         for index, arg in enumerate(positional)
     ]
     if method:
         found = found[1:]
-    if given.vararg:
-        found.append(Argument(given.vararg.arg[:MAX_NAME], "star", True))
-    for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+    if parameters.vararg:
+        found.append(Argument(parameters.vararg.arg[:MAX_NAME], "star", True))
+    for arg, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
         found.append(Argument(arg.arg[:MAX_NAME], "keyword", default is not None))
-    if given.kwarg:
-        found.append(Argument(given.kwarg.arg[:MAX_NAME], "double_star", True))
+    if parameters.kwarg:
+        found.append(Argument(parameters.kwarg.arg[:MAX_NAME], "double_star", True))
     return found[:MAX_ITEMS]
 
 
@@ -269,7 +280,7 @@ def evasions(statement: TopStatement) -> list[Use]:
     return [
         Use(word, statement.file.place(getattr(part, "lineno", statement.node.lineno)))
         for part in statement.nodes
-        if type(part) in TELLING and (word := _evasive_word(part))
+        if type(part) in NAMING and (word := _evasive_word(part))
     ]
 
 
@@ -284,7 +295,7 @@ def _evasive_word(node: ast.AST) -> str | None:
         case ast.Import(names):
             return next(filter(None, (_hiding(alias.name) for alias in names)), None)
         case ast.ImportFrom(module=str(module), names=names):
-            own = module == OWN  # it brings answers of the same submission
+            own = module == OWN  # it imports answers of the same submission
             full = [] if own else [f"{module}.{alias.name}" for alias in names]
             named = [alias.name for alias in names if alias.name in EVASIONS]
             return next(filter(None, [*map(_hiding, full), *named]), None)
@@ -292,7 +303,7 @@ def _evasive_word(node: ast.AST) -> str | None:
 
 
 def _dotted(node: ast.expr) -> str:
-    """``torch.jit.script`` of an attribute of attributes of a name; empty for others."""
+    """The dotted name, such as ``torch.jit.script``; empty for any other expression."""
     words: list[str] = []
     while isinstance(node, ast.Attribute):
         words.append(node.attr)
@@ -304,30 +315,30 @@ def _hiding(dotted: str) -> str | None:
     return next((m for m in HIDING_MODULES if f"{dotted}.".startswith(f"{m}.")), None)
 
 
-# --- thrown away ---------------------------------------------------------------------------------
+# --- discarded results ---------------------------------------------------------------------------
 
 
 def thrown_away(statement: TopStatement) -> list[Use]:
-    """Lines that make a new tensor and do nothing with it: ``scores.masked_fill(…)`` alone.
+    """Lines that make a new tensor and discard it, such as ``scores.masked_fill(…)`` alone.
 
-    Only of what the answer itself names, or a function of torch: whatever an attribute or another
-    module holds may do something else. What stands in a ``try`` may be there to raise.
+    Considers only methods of the answer's own variables, and functions of torch: the methods of
+    other objects may have effects. Lines in a ``try`` may be meant to raise.
     """
     parts = statement.nodes
     alone: list[tuple[ast.Expr, str, ast.expr]] = []
     for part in parts:
         match part:
-            case ast.Expr(ast.Call(ast.Attribute(of, word), keywords=keywords)) if (
+            case ast.Expr(ast.Call(ast.Attribute(owner, word), keywords=keywords)) if (
                 word in GIVES_NEW and not any(keyword.arg in IN_PLACE for keyword in keywords)
             ):
-                alone.append((part, word, of))
+                alone.append((part, word, owner))
     if not alone:
-        return []  # nearly everyone
+        return []  # the usual case, without the walks below
     own = {part.arg for part in parts if isinstance(part, ast.arg)} - {"self"}
     own |= {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
     tried = {id(inside) for part in parts if isinstance(part, ast.Try) for inside in part.body}
     return [
         Use(word, statement.file.place(line.lineno))
-        for line, word, of in alone
-        if _dotted(of) in own | TORCH and id(line) not in tried
+        for line, word, owner in alone
+        if _dotted(owner) in own | TORCH and id(line) not in tried
     ]

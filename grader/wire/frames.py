@@ -1,16 +1,17 @@
-"""Frames, and what travels in them besides requests: orders to processes, and their answers.
+"""Frames, and the commands to processes that travel in them.
 
-A frame is an eight-byte little-endian length and as many bytes: to a jail over a socket, to a
-worker over a pipe.
+A frame is an eight-byte little-endian length and that many bytes. Jails use a socket, workers a
+pipe.
 
-To the warm process, over a socket of its own, go `Fork`, `Reap` and `Split`; from it come a
-`Ready`, once, then pids, signals and exit codes. To a worker go, for each submission: a `Begin`,
-the requests of `wire`, an empty frame. From it come: a `WorkerReady`, once; then a reply for each
-request, and after the empty frame a text that says why no other submission should come here, or an
-empty one.
+The warm process has a socket for commands. It receives `Fork`, `Reap` and `Split`. It sends `Ready`
+once, then pids, signals and exit codes.
 
-Here too stands what both ends must see alike: which copy of the kit runs, and which files are open
-to other users. Light on import, and only with what every platform has.
+For each submission, a worker receives a `Begin`, the requests of `wire`, and an empty frame. It
+sends a `WorkerReady` once, then a reply to each request. After the empty frame it sends the reason
+why it cannot serve another submission, or an empty text.
+
+The module also has two checks that both ends must make alike: which copy of the kit runs, and which
+files other users can read. It is light on import and runs on every platform.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from typing import IO
 
 import msgspec
 
-HEADER = 8  # bytes of a frame that tell the length of the rest
+HEADER = 8  # bytes at the start of a frame that hold the length of the rest
 
 
 def framed(data: bytes) -> bytes:
-    """These bytes as one frame."""
+    """These bytes as a frame."""
     return len(data).to_bytes(HEADER, "little") + data
 
 
 def send(connection: socket.socket, data: bytes) -> None:
-    """One frame, over a socket."""
+    """Send a frame over a socket; a closed socket is no error."""
     with contextlib.suppress(BrokenPipeError):
         connection.sendall(framed(data))
 
 
 def write(stream: IO[bytes], data: bytes) -> None:
-    """One frame, over a pipe."""
+    """Write a frame to a pipe."""
     stream.write(framed(data))
     stream.flush()
 
 
 def read(stream: IO[bytes], limit: int) -> bytes | None:
-    """One frame; None at the end, and for what cannot be one."""
+    """Read a frame; None at the end of the stream, or if the frame is cut off or too long."""
     header = stream.read(HEADER)
     size = int.from_bytes(header, "little")
     if len(header) < HEADER or size > limit:
@@ -54,17 +55,17 @@ def read(stream: IO[bytes], limit: int) -> bytes | None:
     return data if len(data) == size else None
 
 
-# --- what both ends must see alike ---------------------------------------------------------------
+# --- checks that both ends make ------------------------------------------------------------------
 
 KIT = Path(__file__).parents[1]
 SIDES = ("guest", "sandbox", "wire")
-# What tells the libraries below torch to use less of the processor. They read it when they are
-# first used, in a jail or before; the trusted side reads the same.
+# Environment variables that restrict the vector instructions of the libraries below torch. The
+# libraries read them at their first use. Both sides must have the same values.
 PROCESSOR = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "ONEDNN_MAX_CPU_ISA")
 
 
 def fingerprint() -> str:
-    """A hash of the source on both sides of the wall: two ends must be of one version."""
+    """A hash of the source of `SIDES`: both ends must run the same version."""
     digest = hashlib.blake2b(digest_size=8)
     for side in SIDES:
         for path in sorted((KIT / side).glob("*.py")):
@@ -73,9 +74,9 @@ def fingerprint() -> str:
 
 
 def open_to_others(path: str | Path) -> bool:
-    """Whether modes let other users read a file, or what they know the name of in a folder.
+    """Whether file modes let other users read a file, or reach files in a folder by name.
 
-    Lists that grant more than modes do (ACLs) are not looked at.
+    Access control lists, which may grant more, are ignored.
     """
     place = Path(path).resolve()
     if not place.exists():
@@ -90,15 +91,15 @@ def open_to_others(path: str | Path) -> bool:
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """Torch is loaded: the layers of each jail, and which copy of this package runs."""
+    """Torch is loaded; reports the layers of jails, and which copy of this package runs."""
 
-    missing: dict[str, str]  # layers that no jail has, and why
+    missing: dict[str, str]  # layers that no jail has, with reasons
     readable: list[str]  # folders that a jail may read
     fingerprint: str
 
 
 class Fork(msgspec.Struct, frozen=True, tag="fork"):
-    """Fork a jail under these limits; its socket comes along as a descriptor."""
+    """Fork a jail with these limits; the message carries the jail's socket as a descriptor."""
 
     cpu_seconds: int
     memory_mb: int
@@ -107,19 +108,19 @@ class Fork(msgspec.Struct, frozen=True, tag="fork"):
 class Reap(msgspec.Struct, frozen=True, tag="reap"):
     """Wait for a child that has ended or been killed.
 
-    Answered by the signal that did it, or by its exit code, below zero.
+    The reply is the signal that ended it, or its exit code times minus one.
     """
 
     pid: int
 
 
-LACKS_TORCH = 96  # exit code of a jail in which an answer asked for more of torch than was loaded
+LACKS_TORCH = 96  # exit code of a jail whose answer imports a part of torch that is not loaded
 
 
 class Split(msgspec.Struct, frozen=True, tag="split"):
-    """Fork another warm process, which takes orders on the socket that comes along.
+    """Fork another warm process, which serves the socket that the message carries.
 
-    It says there that it is ready; here nothing is answered.
+    The new process sends `Ready` there; this socket gets no reply.
     """
 
 
@@ -127,19 +128,19 @@ Command = Fork | Reap | Split
 
 # --- a worker -------------------------------------------------------------------------------------
 
-TIMED_OUT = 97  # exit code of a worker in which one request took more than its CPU time
+TIMED_OUT = 97  # exit code of a worker in which a request exceeded its CPU time
 
 
 class WorkerReady(msgspec.Struct, frozen=True):
-    """Torch is loaded, and which copy of this package runs; or it could not be, and why."""
+    """Torch is loaded, or failed to load; reports also which copy of this package runs."""
 
     fingerprint: str
-    failure: str = ""
+    failure: str = ""  # why torch could not be loaded
 
 
 class Begin(msgspec.Struct, frozen=True):
     """A submission comes next."""
 
-    cpu_seconds: float  # that one request may take
-    memory_mb: int  # that it may use, where the platform counts it
-    device: str = "cpu"  # on which its tensors are
+    cpu_seconds: float  # limit for each request
+    memory_mb: int  # limit for the submission, if the platform supports it
+    device: str = "cpu"  # the device of its tensors

@@ -1,7 +1,7 @@
-"""Models of the kit's own, which a test hands to a student's function.
+"""The kit's own models, which a test passes to a student's function.
 
-Their weights cross the wall, and both sides build them from the text below: no code travels, and no
-reference. A student may read the text and the weights: calling the model gives as much away.
+Only their weights cross the wall: both sides build the model from the code below. A student may
+read the code and the weights; calling the model reveals as much.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from torch import Tensor, nn
 class TableModel(nn.Module):
     """A tiny language model: ids (batch, tokens) become logits (batch, tokens, vocab).
 
-    Each id takes a step, which depends on the id and on its position; what the steps so far add up
-    to is the row of the table that holds the logits. So each visible id counts, and so does its
-    position. All of it is exact: every machine finds the same largest logit. Like a GPT, the model
-    raises beyond its context length.
+    Each id makes a step that depends on the id and its position. The sum of the steps so far gives
+    the row of the table that holds the logits. Therefore the logits depend on each visible id and
+    its position. The arithmetic is exact: every machine finds the same largest logit. Like a GPT,
+    the model raises beyond its context length.
     """
 
     def __init__(self, table: Tensor, steps: Tensor) -> None:
@@ -43,8 +43,5 @@ class TableModel(nn.Module):
                 f"{context_length}), got {ids.shape[1]}"
             )
         if not ids.is_meta and bool(((ids < 0) | (ids >= vocab)).any()):
-            raise ValueError(f"the model knows the ids 0 to {vocab - 1}, got {_range(ids)}")
-
-
-def _range(ids: Tensor) -> str:
-    return f"ids from {int(ids.min())} to {int(ids.max())}"
+            found = f"ids from {int(ids.min())} to {int(ids.max())}"
+            raise ValueError(f"the model knows the ids 0 to {vocab - 1}, got {found}")

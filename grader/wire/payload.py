@@ -1,4 +1,4 @@
-"""Tensors, and nests of them, into messages and back: dtype, shape and raw bytes."""
+"""Turn tensors and nested values into messages and back; a tensor is dtype, shape, raw bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from grader.wire.models import TableModel
 
 
 class Unsendable(Exception):
-    """A value that a reply may not hold; the text says what it is, for the student."""
+    """A value that cannot be part of a reply; the text describes it for the student."""
 
 
 DTYPES: Mapping[str, torch.dtype] = {
@@ -50,7 +50,7 @@ DTYPES: Mapping[str, torch.dtype] = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
-# Bound before any student code runs: a submission may replace what torch offers by name.
+# Bound before any student code runs: a submission may replace functions of torch.
 _detach = Tensor.detach
 _as_subclass = Tensor.as_subclass
 _resolve_neg = Tensor.resolve_neg
@@ -62,18 +62,18 @@ _untraced = torch._C.DisableTorchFunction
 
 
 def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> TensorData:
-    """Copy a tensor into bytes; raise `Unsendable` for what has no dense bytes.
+    """Copy a tensor into bytes; raise `Unsendable` for a tensor that is not dense or too large.
 
-    `home` is the kind of device on which tensors are here; on the wire they are the CPU's.
+    `home` is the type of device that this process uses; tensors travel as CPU tensors.
     """
     if type(tensor) not in (Tensor, Parameter):
-        # A subclass may have properties of its own, with code in them.
+        # A subclass may have properties with student code.
         try:
             with _no_subclass():
                 tensor = _as_subclass(tensor, Tensor)
         except RuntimeError:
             raise Unsendable("a tensor of a kind without dense storage") from None
-    with _untraced():  # a trace would make each look at the tensor dearer than the copy
+    with _untraced():  # with a trace, reading the attributes would take longer than the copy
         if tensor.layout != torch.strided:
             raise Unsendable(f"a sparse tensor (layout {tensor.layout}); return a dense one")
         if tensor.dtype not in NAMES:
@@ -87,17 +87,17 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> Te
             return TensorData(name, shape, b"", "meta")
         if device != home:
             raise Unsendable(f"a tensor on device {tensor.device}")
-        # The logical size: an expanded tensor is small until someone makes it dense.
+        # The logical size: an expanded tensor is small in memory, but large once it is dense.
         if math.prod(shape) * tensor.element_size() > limit:
             raise Unsendable(f"a tensor of shape {shape}: larger than {limit // 2**20} MB")
         dense = _resolve_neg(_cpu(_detach(tensor)))
-        if tensor.dtype == torch.bfloat16:  # which NumPy does not know
+        if tensor.dtype == torch.bfloat16:  # NumPy does not know this dtype
             dense = _view(dense, torch.int16)
         return TensorData(name, shape, _numpy(dense).tobytes())
 
 
 def unpack_tensor(packed: TensorData) -> Tensor:
-    """Rebuild a plain tensor that owns its memory; raise `WireError` if the parts disagree."""
+    """Rebuild a plain tensor that owns its memory; raise `WireError` if its parts do not match."""
     dtype = DTYPES.get(packed.dtype)
     if dtype is None:
         raise WireError(f"unknown dtype {packed.dtype[:20]!r}")
@@ -111,14 +111,14 @@ def unpack_tensor(packed: TensorData) -> Tensor:
         raise WireError("a tensor's bytes do not match its shape")
     if not packed.data:
         return torch.empty(packed.shape, dtype=dtype)
-    # A bool is one bit of meaning in a byte: anything else but 0 and 1 would be undefined.
+    # Bytes other than 0 and 1 would be undefined as bool.
     read_as = torch.uint8 if dtype == torch.bool else dtype
     flat = torch.frombuffer(bytearray(packed.data), dtype=read_as)
     return (flat.ne(0) if dtype == torch.bool else flat).reshape(packed.shape)
 
 
 def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Value:
-    """Turn a nest of tensors, numbers, strings and None into a `Value`; oddities become `Odd`."""
+    """Turn nested tensors, numbers, strings and None into a `Value`; other objects become `Odd`."""
     left = MAX_ITEMS
 
     def nest(value: Any, depth: int) -> Value:
@@ -158,14 +158,14 @@ def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Va
 
 
 def pack_input(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Input:
-    """Turn an argument of a call into an `Input`: a model of the kit's, or what `pack` takes."""
+    """Turn an argument of a call into an `Input`: a model of the kit, or a value for `pack`."""
     if isinstance(value, TableModel):
         return TableModelData(tensor(value.table), tensor(value.steps))
     return pack(value, tensor)
 
 
 def tensors_of(value: Any) -> Iterator[Tensor]:
-    """The tensors in a nest or a model, in the order in which `pack_input` meets them."""
+    """The tensors in nested values or a model, in the order of `pack_input`."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, TableModel):
@@ -179,7 +179,7 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
 
 
 def unpack(value: Input, tensor: Callable[[TensorData], Tensor] = unpack_tensor) -> Any:
-    """Turn an `Input` back into tensors, numbers, strings, tuples, lists, dictionaries, models."""
+    """The inverse of `pack_input`."""
     match value:
         case TensorData():
             return tensor(value)

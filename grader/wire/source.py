@@ -1,8 +1,7 @@
-"""A submission's text as statements: what each one makes, changes and reads. Nothing runs here.
+"""A submission's text as statements, with the names that each makes, changes and reads.
 
-Works on syntax only, in the student's process: parsing a hostile text is no work for the
-trusted side. A process serves some exercises of some files, so a file is parsed when something
-asks what is in it, and a statement is compiled when something needs it.
+Works on syntax only; runs no statement. It belongs to the student's process: the trusted side does
+not parse hostile text. Files are parsed, and statements compiled, only on demand.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from grader.wire import MAX_NAME, Place, SourceText
+from grader.wire import KERNEL, MAX_NAME, Place, SourceText
 
-FUTURE_ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag: no type hint is evaluated
-CODE_PREFIX = "<submission>/"  # of the file names that tracebacks show; they are no paths
+FUTURE_ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag: evaluates no type hint
+CODE_PREFIX = "<submission>/"  # of file names in tracebacks, which are no real paths
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 STAR = "*"
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
-# Instructions that look a name up outside of their function; not every Python has all of them.
+# Instructions that look up a name outside of their function; no Python version has all of them.
 LOOKUPS = frozenset(
     dis.opmap[name]
     for name in ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
@@ -39,7 +38,7 @@ LOAD_GLOBAL = dis.opmap["LOAD_GLOBAL"]
 
 @dataclass
 class TopStatement:
-    """One top-level statement, and what became of it."""
+    """A top-level statement: the names in it, whether it ran, and the exception it raised."""
 
     node: ast.stmt
     file: SourceFile
@@ -50,12 +49,12 @@ class TopStatement:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All nodes of it: several questions about the text walk over them."""
+        """All its syntax nodes, cached for several walks over them."""
         return nodes(self.node)
 
     @cached_property
     def code(self) -> types.CodeType:
-        """What runs; raises one of `UNPARSABLE` where Python does not compile what it parsed."""
+        """The compiled code; raises one of `UNPARSABLE` if it parses but does not compile."""
         module = ast.Module(body=[self.node], type_ignores=[])
         code: types.CodeType = compile(
             module, self.file.code_name, "exec", flags=FUTURE_ANNOTATIONS, dont_inherit=True
@@ -64,12 +63,12 @@ class TopStatement:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Module-level names that it looks up as it runs."""
+        """Module-level names that it looks up while it runs."""
         return self._lookups[0]
 
     @property
     def calls_on(self) -> frozenset[str]:
-        """Names that functions in it look up later, when they are called."""
+        """Module-level names that functions in it look up later, when they are called."""
         return self._lookups[1]
 
     @cached_property
@@ -81,7 +80,7 @@ class TopStatement:
 
     @property
     def place(self) -> Place:
-        """Where it begins."""
+        """The line where it begins."""
         return self.file.place(self.node.lineno)
 
     @property
@@ -95,12 +94,12 @@ class TopStatement:
         return isinstance(self.node, (ast.Import, ast.ImportFrom))
 
 
-Broken = tuple[str, Place, str]  # a name that would be defined, where parsing failed, and why
+Broken = tuple[str, Place, str]  # a name defined in text that does not parse; the place; the error
 
 
 @dataclass
 class SourceFile:
-    """One file of the submission, and the namespace its statements run in."""
+    """A file of the submission, and the namespace of its statements."""
 
     name: str
     stem: str
@@ -111,22 +110,22 @@ class SourceFile:
 
     @property
     def statements(self) -> list[TopStatement]:
-        """What stands at the top level of the cells that parse."""
+        """The top-level statements of the cells that parse."""
         return self._parsed[0]
 
     @property
     def broken(self) -> list[Broken]:
-        """What would be defined in the cells that do not parse."""
+        """The definitions in the cells that do not parse."""
         return self._parsed[1]
 
     @cached_property
     def _parsed(self) -> tuple[list[TopStatement], list[Broken]]:
-        """Each cell is parsed by itself, so that one that does not parse hides no other."""
+        """Parse each cell by itself: a syntax error costs only its own cell."""
         statements: list[TopStatement] = []
         broken: list[Broken] = []
         for first, text in zip(self.cells, self.texts, strict=True):
             try:
-                # Behind as many lines as stand above it, so that its own are counted from there.
+                # Pad with blank lines, so that line numbers count from the top of the file.
                 tree = parse("\n" * (first - 1) + text, magics=self.is_notebook)
             except UNPARSABLE:
                 broken += self._broken(first, text)
@@ -135,7 +134,7 @@ class SourceFile:
         return statements, broken
 
     def _broken(self, first: int, text: str) -> Iterator[Broken]:
-        """Said of the cell alone: a message may name a line, and people count those of a cell."""
+        """Parse a cell again, without padding: Python's message may name a line of the cell."""
         try:
             parse(text, magics=self.is_notebook)
         except UNPARSABLE as error:
@@ -145,14 +144,14 @@ class SourceFile:
                 yield name, place, message
 
     @cached_property
-    def _spelled(self) -> str:
-        """All text, and again as Python spells names: some letters are written in several ways."""
+    def _searchable(self) -> str:
+        """All text, and again in the normal form of Python's names, if that may differ."""
         text = "\n".join(self.lines)
         return text if text.isascii() else text + unicodedata.normalize("NFKC", text)
 
     def mentions(self, name: str) -> bool:
-        """Whether a name stands anywhere in the text; without parsing it."""
-        return name in self._spelled
+        """Whether a name occurs anywhere in the text; does not parse it."""
+        return name in self._searchable
 
     @property
     def code_name(self) -> str:
@@ -161,11 +160,16 @@ class SourceFile:
 
     @property
     def is_notebook(self) -> bool:
-        """Whether places are told by cell."""
-        return self.name.endswith(".ipynb")
+        """Whether places count lines by cell."""
+        return self.is_kernel or self.name.endswith(".ipynb")
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether its cells are those that ran in a kernel, not those of a saved notebook."""
+        return self.name == KERNEL
 
     def place(self, line: int) -> Place:
-        """A line of this file, told by cell where the file is a notebook."""
+        """A line of this file, counted within its cell in a notebook."""
         text = self.lines[line - 1].strip()[:200] if 0 < line <= len(self.lines) else ""
         if not self.is_notebook:
             return Place(self.name, line, text)
@@ -174,19 +178,19 @@ class SourceFile:
 
 
 def _shown(error: BaseException, text: str) -> str:
-    """What Python says of a text that it cannot read, and where in the line, if it tells."""
-    said = str(getattr(error, "msg", None) or error) or type(error).__name__
+    """Python's message about a syntax error, with the line and a mark below it if known."""
+    message = str(getattr(error, "msg", None) or error) or type(error).__name__
     line, column = getattr(error, "lineno", None) or 0, getattr(error, "offset", None) or 0
     lines = text.splitlines()
     if not (0 < line <= len(lines) and 0 < column <= len(lines[line - 1]) + 1 <= MAX_NAME):
-        return said
+        return message
     code = lines[line - 1].lstrip()
     before = column - 1 - (len(lines[line - 1]) - len(code))
-    return f"{said}\n  {code}\n  {' ' * before}^" if before >= 0 else said
+    return f"{message}\n  {code}\n  {' ' * before}^" if before >= 0 else message
 
 
 def read_file(source: SourceText) -> SourceFile:
-    """A file's cells and lines; what is in them is not looked at yet."""
+    """Split a file into cells and lines, without parsing them."""
     path = PurePosixPath(source.name)
     file = SourceFile(source.name, re.sub(r"\W", "_", path.stem))
     for cell in source.cells:
@@ -197,9 +201,9 @@ def read_file(source: SourceText) -> SourceFile:
 
 
 def parse(text: str, magics: bool) -> ast.Module:
-    """Parse a cell; what only IPython understands is blanked out if Python does not take it."""
+    """Parse a cell; with `magics`, blank out IPython's syntax if Python cannot parse it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes in someone's plot title
+        warnings.simplefilter("ignore")  # such as invalid escapes in a plot's title
         try:
             return ast.parse(text)
         except UNPARSABLE:
@@ -209,7 +213,7 @@ def parse(text: str, magics: bool) -> ast.Module:
 
 
 def without_magics(cell: str) -> str:
-    """Blank out what IPython understands and Python does not; line numbers stay."""
+    """Blank out IPython's own syntax; line numbers stay the same."""
     if cell.lstrip().startswith("%%"):
         magic = cell.lstrip().split(None, 1)[0]
         if magic not in ("%%time", "%%timeit", "%%capture"):
@@ -220,14 +224,14 @@ def without_magics(cell: str) -> str:
         indent = line[: len(line) - len(line.lstrip())]
         assigned = re.match(r"\s*[\w, ]+=\s*(?=[!%]\S)", line)
         if bare.startswith(("%", "!", "?")) or re.fullmatch(r"[\w.]+\?{1,2}", bare):
-            lines.append(f"{indent}pass")  # it may be the only line of a block
+            lines.append(f"{indent}pass")  # the line may be the only line of a block
         else:
             lines.append(f"{assigned.group()}None" if assigned else line)
     return "\n".join(lines)
 
 
 def flatten(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Top-level statements; definitions under a plain ``if`` or ``with`` too; no main blocks."""
+    """Top-level statements, also in an ``if`` or ``with`` with definitions; no main blocks."""
     for node in body:
         if isinstance(node, ast.If) and "__name__" in _names(node.test):
             continue
@@ -239,12 +243,12 @@ def flatten(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def names_in_broken(text: str) -> list[str]:
-    """Names that a text defines, as far as can be told without parsing it."""
+    """Names that a text probably defines; does not parse it."""
     return re.findall(r"^\s*(?:async\s+def|def|class)\s+([^\W\d]\w*)", text, re.MULTILINE)
 
 
 def nodes(tree: ast.AST) -> list[ast.AST]:
-    """A tree's nodes in the order of `ast.walk`, in two thirds of its time."""
+    """A tree's nodes in the order of `ast.walk`, which takes half as long again."""
     found = [tree]
     for node in found:
         for name in node._fields:
@@ -265,7 +269,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _binds(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
-    """The names that a statement makes, and those that it only changes."""
+    """The names that a statement makes, and the names that it only changes."""
     if isinstance(node, DEFINITIONS):
         return frozenset([node.name]), frozenset()
     makes: set[str] = set()
@@ -287,9 +291,9 @@ def _binds(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def lookups(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """Module-level names that code looks up as it runs, and later by functions in it.
+    """Module-level names that code looks up while it runs, and names its functions look up later.
 
-    Read from the compiled code, which knows what is local.
+    Reads the compiled code, which knows the local names.
     """
     now: set[str] = set()
     later: set[str] = set()
@@ -298,7 +302,7 @@ def lookups(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
         current, names = pending.pop()
         for inner in current.co_consts:
             if isinstance(inner, types.CodeType):
-                # A class body and a comprehension run on the spot; a function's body does not.
+                # A class body and a comprehension run at once; a function's body runs later.
                 is_function = inner.co_flags & inspect.CO_OPTIMIZED and inner.co_name[0] != "<"
                 is_function = is_function or inner.co_name == "<lambda>"
                 pending.append((inner, later if is_function else names))
@@ -307,11 +311,11 @@ def lookups(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _looked_up(code: types.CodeType) -> Iterator[str]:
-    """Module-level names in one piece of code; `dis` also words each instruction for people."""
+    """Module-level names in a code object; `dis` is slower, since it formats each instruction."""
     extended = 0
     for operation, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
         index = extended | argument
         extended = index << 8 if operation == dis.EXTENDED_ARG else 0
         if operation in LOOKUPS:
-            # The lowest bit of this one tells whether a call comes next.
+            # The lowest bit of LOAD_GLOBAL's argument says whether a call follows.
             yield code.co_names[index >> 1 if operation == LOAD_GLOBAL else index]

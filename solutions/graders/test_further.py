@@ -886,7 +886,7 @@ def test_encoder_decoder_block_never_looks_ahead(student, reference, make):
 
 @rung.property("EncoderDecoderBlock", rules=("hidden",))
 def test_encoder_decoder_block_does_not_hear_what_is_hidden(student, reference, make):
-    """Whatever hidden tokens of the context hold, nothing moves, where all scores are low too."""
+    """The content of hidden tokens changes no output, even if all scores are low."""
     theirs, ours = translators(student, reference)
     lower_scores(ours.norm2, ours.cross)
     adopt(theirs, ours)

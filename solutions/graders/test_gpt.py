@@ -306,7 +306,7 @@ def test_gpt_adds_with_trained_weights(student, reference):
 
 @rung.property("GPT", points=3, rules=("tied",))
 def test_gpt_reads_and_writes_with_one_table(student, reference):
-    """The table that looks up tokens is the one that scores them, and no bias is added."""
+    """The same table looks up tokens and scores them, and no bias is added."""
     theirs, _ours = both(student, reference, "GPT")
     assert_has_one_table(theirs, "token_table", MODEL[0])
 
@@ -827,7 +827,7 @@ def test_cached_gpt_refuses_more_tokens_than_its_context(student, reference, mak
 
 @rung.property("CachedGPT", rules=("tied",))
 def test_cached_gpt_reads_and_writes_with_one_table(student, reference):
-    """The table that looks up tokens is the one that scores them, and no bias is added."""
+    """The same table looks up tokens and scores them, and no bias is added."""
     theirs, _ours = both(student, reference, "CachedGPT")
     assert_has_one_table(theirs, "token_table", MODEL[0])
 

@@ -77,7 +77,7 @@ def test_layer_norm_agrees_with_the_reference(student, reference, make, sizes):
 @rung.property("layer_norm", points=2, rules=("eps",))
 @pytest.mark.parametrize("eps", [(0.5,), (1e-3,), ()], ids=["0.5", "0.001", "none given"])
 def test_layer_norm_adds_eps_to_the_variance(student, reference, make, eps):
-    """In rows whose numbers hardly differ, eps is seen: its default, and another one."""
+    """In rows whose numbers hardly differ, eps matters: its default, and another value."""
     spread = (eps[0] if eps else 1e-5) ** 0.5
     x = make.normal(spread, batch=3, tokens=4, d=6) + 2 * spread
     given = x, *gain_and_shift(make, 6), *eps

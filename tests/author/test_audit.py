@@ -119,7 +119,7 @@ def test_a_test_that_tells_of_what_others_tell_of_must_say_why_it_stays(course: 
     name = "center/test_center_again"
     finding = found(course, "test")[name]
     assert not finding.well
-    assert "as other tests do of each" in finding.text
+    assert "but other tests catch each too" in finding.text
     excuse(course, f'[kept]\n"{name}" = "for the love of it"\n')
     finding = found(course, "test")[name]
     assert (finding.well, finding.excused, finding.text) == (True, True, "for the love of it")
@@ -130,7 +130,7 @@ def test_a_test_that_is_never_reached_by_a_wrong_answer_has_no_excuse(course: Co
     name = "center/test_center_again"
     excuse(course, f'[kept]\n"{name}" = "for the love of it"\n')
     finding = found(course, "test")[name]
-    assert (finding.well, finding.text) == (False, "tells of no wrong answer")
+    assert (finding.well, finding.text) == (False, "catches no wrong answer")
 
 
 def test_a_test_says_of_which_mistake_it_alone_tells(course: Course) -> None:
@@ -138,7 +138,7 @@ def test_a_test_says_of_which_mistake_it_alone_tells(course: Course) -> None:
         "staircase/test_staircase_agrees_with_the_reference"
     ]
     assert finding.well
-    assert "alone tells of" in finding.text
+    assert "alone catches" in finding.text
     assert "staircase/" in finding.text
 
 
@@ -146,7 +146,7 @@ def test_a_test_says_of_which_mistake_it_alone_tells(course: Course) -> None:
 
 LACKING = {
     "has no statement": ("exercises/basics.py", '"""Subtract the mean', '0; """Subtract the mean'),
-    "stub takes (y), and the reference (x)": ("exercises/basics.py", "center(x:", "center(y:"),
+    "stub takes (y), but the reference (x)": ("exercises/basics.py", "center(x:", "center(y:"),
     "has no public test": ("exercises/checks/test_basics.py", '"center"', '"staircase"'),
     "has 1 hint, not three": ("exercises/course.toml", "", ""),
 }
@@ -180,7 +180,7 @@ def test_an_answer_that_remembers_the_public_checks_must_not_get_every_point(
 def test_an_excuse_that_nothing_needs_is_told(course: Course, table: str) -> None:
     excuse(course, f'[{table}]\n"center/gone" = "it was there once"\n')
     findings = audit_course(course, ("center",), jobs=1)
-    assert [f.name for f in findings if "without need" in f.text] == ["center/gone"]
+    assert [f.name for f in findings if "which is not needed" in f.text] == ["center/gone"]
 
 
 def test_an_excuse_of_an_unknown_kind_is_refused(course: Course) -> None:

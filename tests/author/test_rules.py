@@ -94,18 +94,18 @@ def test_a_test_that_quotes_a_rule_and_tells_of_nothing_that_breaks_it_is_told(
 ) -> None:
     told = doubts(graded_by(course, UNCHANGED, NAIVE.replace('("large",)', '("computes",)')))
     assert (
-        "the hidden test_weigh_survives_large_scores quotes it, and tells of no mistake that "
+        "the hidden test_weigh_survives_large_scores quotes it, but catches no mistake that "
         "breaks it" in told["weigh/large"]
     )
     assert (
-        "naive breaks it alone, and fails test_weigh_survives_large_scores (large)"
+        "naive breaks it alone, but fails test_weigh_survives_large_scores (large)"
         in (told["weigh/computes"])
     )
 
 
 def test_a_mistake_that_breaks_what_no_statement_says_is_told(course: Course) -> None:
     told = doubts(graded_by(course, UNCHANGED.replace('("unchanged",)', '("dtype",)')))
-    assert told["weigh/dtype"] == "in-place is said to break it, and the statement has no such rule"
+    assert told["weigh/dtype"] == "in-place refers to it, but the statement has no such rule"
 
 
 def test_of_free_prose_no_rule_is_asked(tmp_path: Path) -> None:

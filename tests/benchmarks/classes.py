@@ -1,4 +1,4 @@
-"""A class that never was, graded as an instructor grades one: by the command, whole."""
+"""A made-up class, graded by the whole command, as an instructor does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pace:
 
 
 def write(folder: Path, students: int) -> Path:
-    """A class of so many, unlike each other, with mistakes, gaps and copies; what it handed in."""
+    """Write the submissions of a varied class of this size, with mistakes, gaps and copies."""
     command = [*GRADER, "new", "class", str(folder), "--students", str(students)]
     subprocess.run([*command, "--course", COURSE], check=True, stdout=subprocess.DEVNULL)
     return folder / "submissions.zip"

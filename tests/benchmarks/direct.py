@@ -1,8 +1,8 @@
-"""The least that a grading could cost: the same student calls and comparisons, and nothing else.
+"""A lower bound for the cost of a grading: only the student's calls and the comparisons.
 
-A grading is recorded behind the wire, in this process. Then its calls are made again on the bare
-definitions, as a plain script would make them: no jail, no wire, no pytest, no contracts, no
-references (what they gave is known), nothing traced or counted. Each result is compared once.
+A grading is recorded behind the wire, in this process. Then a plain loop makes its calls again on
+the bare definitions, without jail, wire, pytest, contracts, references or trace. It compares each
+result once with the recorded one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from grader.grading.ladder import grade_submission
 from grader.guest import loader
 from grader.guest.server import Guest, Prints, convert, parameters_of
 from grader.intake import Submission
+from grader.sandbox.budget import Left
 from grader.sandbox.session import Channel, Limits
 from grader.wire import payload
 
@@ -36,7 +37,6 @@ class Recorder:
 
     steps: list[Step] = field(default_factory=list)
     layers: tuple[str, ...] = ()
-    in_cells: bool = False
 
     def open(self, limits: Limits) -> Channel:
         """A guest that is not locked in."""
@@ -45,15 +45,17 @@ class Recorder:
 
 
 class _Recording:
+    idle_seconds = 0.0
+
     def __init__(self, steps: list[Step]) -> None:
         self._guest = Guest()
         self._steps = steps
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+    def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
         """Answer, and write both down."""
-        del cpu_seconds
+        del left
         if isinstance(request, wire.Open):
-            # What is forbidden is taken out of torch for good: not in this process.
+            # Forbidden operations would be removed from torch for good: not in this process.
             request = wire.Open(request.sources, request.wanted, (), request.others)
         reply = self._guest.answer(request)
         if isinstance(request, wire.Run) and isinstance(reply, wire.Outcomes):

@@ -1,7 +1,7 @@
-"""What runs in the judges' own environment: it hands adapted answers to them, and says what came.
+"""Asks other judges about adapted answers; runs in the judges' own environment.
 
 It reads one job as JSON, and prints a line of JSON for each answer. Each answer runs in a process
-of its own, for it may change torch, print, or never end. The rules are those of `judges`.
+of its own, because it may change torch, print, or never end. `judges` has the rules.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True)
 class Expected:
-    """What the adapted reference gives on one input, and the names of the weights that it has."""
+    """The adapted reference's result on one input, and the names of its weights."""
 
     values: list[Tensor]
     names: frozenset[str] | None  # none where no module was made
@@ -116,7 +116,7 @@ def fate(
 
 
 def on_input(probe: Any, entries: Entries, number: int) -> Expected:
-    """What an adapted answer gives on one of the inputs."""
+    """An adapted answer's result on one of the inputs."""
     torch.manual_seed(number)
     MADE.clear()
     result = probe(entries, number)
@@ -162,7 +162,7 @@ def _weights_are_set(names: frozenset[str] | None, reference: Expected, wrong: b
 
 
 def faults(task: Task, entries: Entries) -> Iterator[str]:
-    """What a judge finds fault with."""
+    """The faults that a judge finds."""
     found = _of_torch_judge if task.judge == JUDGE else _of_torchleet
     return found(task.task, entries)
 
@@ -182,7 +182,7 @@ def _of_torch_judge(name: str, entries: Entries) -> Iterator[str]:
 
 
 def _of_torchleet(name: str, entries: Entries) -> Iterator[str]:
-    """Its own run, accepted as its report does: nothing fails, and something passes."""
+    """The judge's own run. Accepted, as in its report: no test fails, and at least one passes."""
     results = importlib.import_module("torchleet.runner").run(name, dict(entries))
     for check, status, detail in results:
         if status == "fail":

@@ -1,23 +1,24 @@
-"""Other judges beside ours: what they say of our wrong and right answers to the same exercises.
+"""Compares other judges with ours on our wrong and right answers to the same exercises.
 
 ``python -m tests.benchmarks.judges`` installs torch-judge and torchleet from the package index into
-an environment of its own, ``build/judges``, and prints a table. The rules, fixed before any run:
+an environment of its own, ``build/judges``, and prints a table. These rules were fixed before any
+run:
 
-- An answer is wrapped by an adapter in the signature and the conventions of the judge. The adapted
-  reference must be accepted, 20 times of 20, else the exercise is left out.
-- A wrong answer counts only where, adapted in the same way, it gives something else than the
-  adapted reference (by more than 1e-4, or another shape, or it raises) on one of 50 seeded inputs
-  of the kind and sizes that the judge's own tests use. Weights are the same by name, biases are
-  zero, and nothing is dropped: so dropout, dtypes, devices, biases and side effects count nowhere.
-- Right answers are the reference and our accepted answers. One that the adapter does not fit
-  (arguments in another order, layers of other names where it must set them) is left out, and so
-  is a wrong one whose weights it cannot set.
-- Where conventions differ, an exercise or an answer is left out, and listed with the reason. After
-  a first run, five answers were added to that list, two adapters were corrected, and right answers
-  were no longer compared by value: each in the judges' favour.
-- Accepted is what passes 5 times of 5, with torch's seeds 0 to 4.
-- Ours is what our grader says of the same answers, graded here. Its library of answers was written
-  against it, so this is coverage of those judges on our library, and no rate in a class.
+- An adapter wraps an answer in the signature and the conventions of the judge. If the judge does
+  not accept the adapted reference 20 times of 20, the exercise is left out.
+- A wrong answer counts only if it differs from the adapted reference on one of 50 seeded inputs: by
+  more than 1e-4, in shape, or by an exception. The inputs have the kind and sizes of the judge's
+  own tests. Weights are equal by name, biases are zero and nothing is dropped. Dropout, dtypes,
+  devices, biases and side effects therefore do not count.
+- Right answers are the reference and our accepted answers. An answer is left out if the adapter
+  does not fit it: arguments in another order, or weights under names that the adapter cannot set.
+- If conventions differ, the exercise or answer is left out, and listed with the reason. After a
+  first run, five answers were added to that list, two adapters were corrected, and right answers
+  were no longer compared by value. All three changes favour the judges.
+- An answer is accepted if it passes 5 times of 5, with torch's seeds 0 to 4.
+- The column "ours" is our grader's verdict on the same answers, graded here. The library of answers
+  was written against our grader. The table is therefore the judges' coverage of our library, not a
+  rate in a class.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def main() -> int:
         print(f"judges: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("judges: stopped; nothing was written", file=sys.stderr)
+        print("judges: stopped, without a report", file=sys.stderr)
         return 130
     dated = dated_versions()
     print("\n".join(report(fates, dated)))
@@ -192,7 +193,7 @@ def judged(
 
 
 def kind_of(variant: Variant) -> str:
-    """As the judges' environment is told."""
+    """The kind as the judges' environment names it."""
     return REFERENCE if variant.slug == REFERENCE else variant.kind
 
 

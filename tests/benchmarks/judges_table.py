@@ -1,4 +1,4 @@
-"""The table of what other judges and ours say of the same answers, and what is left out of it."""
+"""The table of the judges' verdicts and ours on the same answers, and the answers left out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNCOUNTED = (
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of one answer at one judge, and at ours."""
+    """The verdicts of one judge and of ours on one answer."""
 
     task: int  # its place in TASKS
     id: str
@@ -74,7 +74,7 @@ def fitting(fates: Sequence[Fate]) -> list[int]:
 
 
 def row(exercise: str, judge: str, fates: Sequence[Fate]) -> Row:
-    """What was counted of some answers."""
+    """The counts of some answers."""
     counted = [fate for fate in fates if fate.fate in ("accepted", "refused")]
     wrong = [fate for fate in counted if fate.wrong]
     right = [fate for fate in counted if not fate.wrong]
@@ -89,7 +89,7 @@ def row(exercise: str, judge: str, fates: Sequence[Fate]) -> Row:
 
 
 def left_out(fates: Sequence[Fate]) -> Iterator[str]:
-    """What is not in the table, and why."""
+    """The answers that are not in the table, with reasons."""
     for one in LEFT_OUT:
         which = ", ".join(f"`{slug}`" for slug in one.answers) or "all answers"
         yield f"`{one.exercise}` at {one.judge} (`{one.task}`), {which}: {one.reason}."
@@ -109,7 +109,7 @@ def left_out(fates: Sequence[Fate]) -> Iterator[str]:
 
 
 def report(fates: Sequence[Fate], dated: Mapping[str, str]) -> Iterator[str]:
-    """The table in Markdown, and what belongs beside it."""
+    """The table in Markdown, with its notes."""
     yield (
         "| exercise | judge | wrong answers accepted | right answers refused "
         "| ours: wrong accepted, right refused |"

@@ -1,4 +1,4 @@
-"""What grades one exercise with eight plain checks elsewhere: a cold ``pytest``, ``otter run``.
+"""Other tools grade one exercise by eight plain checks: a cold ``pytest``, and ``otter run``.
 
 Their checks are those of `causal_mask` in their plainest form: no kit, no wall, no diagnosis.
 """

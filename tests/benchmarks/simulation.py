@@ -1,9 +1,9 @@
-"""How long 100,000 submissions would take on many machines, from what was measured on one.
+"""Simulates 100,000 submissions on many machines, from measurements on one machine.
 
-``python -m tests.benchmarks.simulation grades/`` takes how long each submission of a gradebook
-took, and how long this machine takes to commit a grade, and plays through what then happens:
-workers that each take the next submission, and one writer that commits one grade after another.
-What it takes for granted stands in `grader/README.md`.
+``python -m tests.benchmarks.simulation grades/`` reads the seconds of each submission in a
+gradebook, and measures how long this machine takes to commit a grade. It then simulates workers,
+which each take the next submission, and a single writer, which commits one grade after another.
+`grader/README.md` lists its assumptions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.benchmarks.throughput import course
 
 @dataclass(frozen=True)
 class World:
-    """What is measured, and what is assumed; all in seconds."""
+    """Measurements and assumptions, in seconds."""
 
     grading: Sequence[float]  # of one submission by one worker: each submission draws one of these
     commit: float  # of one grade by the writer
@@ -76,7 +76,7 @@ def simulate(world: World, submissions: int, machines: int, seed: int = 7) -> Ru
 
 
 def seconds_of_a_commit(book: Gradebook, folder: Path) -> float:
-    """By writing the grades of a gradebook into another one."""
+    """Measured by writing the grades of a gradebook into a new one."""
     handed_in = {one.student: one for one in book.submissions()}
     grades = [grade for grade in book.grades() if grade.submission in handed_in]
     with open_gradebook(folder, course().name) as copy:

@@ -1,9 +1,9 @@
-"""Disturbs gradings at random moments, goes on with them, and compares what comes out in the end.
+"""Disturbs gradings at random moments, resumes them, and compares the final gradebooks.
 
-``make soak``, or ``python -m tests.benchmarks.soak [--times 20] [PART…]``. It takes an hour. A part
-is a victim (``grader``, ``worker``, ``warm process``, ``jail``: killed; ``full disk``: no file may
-grow), an interrupt (``ctrl-c``, with one job and with two), or ``idle``: a class with some whose
-answers never come, beside the class without them.
+``make soak``, or ``python -m tests.benchmarks.soak [--times 20] [PART…]``. It takes an hour. Parts:
+``grader``, ``worker``, ``warm process`` and ``jail`` kill a process; ``full disk`` lets no file
+grow; ``ctrl-c`` interrupts, with one job and with two; ``idle`` compares a class in which some
+answers never end with the class without them.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from tests.support.victims import Grading, Victim, results
 KILLED: tuple[Victim, ...] = ("grader", "worker", "warm process", "jail")
 OFTEN = 8  # kills in the time of an undisturbed run, once there was one
 PARTS = ("ctrl-c, 1 job", "ctrl-c, 2 jobs", *KILLED, "full disk", "idle")
-UNIT = "self_attention"  # what is graded of the class that is disturbed
+UNIT = "self_attention"  # the units that the disturbed class is graded in
 STUDENTS = 8
 OPTIONS = ("--only", UNIT)
 HONEST, IDLE = 40, 10
-# What an answer does first, in every exercise, instead of an end.
+# The endless first line of every answer.
 NEVER = {
     "sleeps": "__import__('time').sleep(1e9)",
     "stops": f"__import__('os').kill(__import__('os').getpid(), {int(signal.SIGSTOP)})",
@@ -58,7 +58,7 @@ def main() -> None:
     parts = given.parts or PARTS
     if unknown := sorted({*parts} - {*PARTS}):
         parser.error(f"no such part: {unknown[0]}; there is: {'; '.join(PARTS)}")
-    # A shell's background job ignores Ctrl-C, and so would the gradings.
+    # A shell's background job ignores Ctrl-C; the gradings would ignore it too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     well = True
     with tempfile.TemporaryDirectory() as name:
@@ -126,7 +126,7 @@ def disturb(calm: Calm, folder: Path, draw: random.Random, part: str, times: int
 
 
 def run(calm: Calm, out: Path, draw: random.Random, part: str) -> tuple[int, str, int]:
-    """The exit code of a run, what it told of errors, and how often it was disturbed."""
+    """The exit code of a run, its standard error, and how often it was disturbed."""
     jobs = "2" if part in ("worker", "ctrl-c, 2 jobs") else "1"
     before = None
     if part == "full disk":  # no file may be larger than a part of the database
@@ -164,14 +164,14 @@ def cache_of(out: Path) -> Path:
 
 
 def ending(code: int, told: str) -> str:
-    """The exit code as a shell tells it; what no command may print beside it."""
+    """The exit code as a shell gives it, and words that no command may print."""
     return f"{code if code >= 0 else 128 - code}{', traceback' if 'Traceback' in told else ''}"
 
 
 def differences(out: Path, calm: Path) -> list[str]:
-    """What is not the same in a gradebook that was disturbed: bytes, students, kept rows.
+    """The differences in a gradebook that was disturbed: bytes, students, kept rows.
 
-    A grader that was killed may have found out more than it had kept, and need not ask again.
+    A killed grading may keep fewer rows. Only rows that the calm grading lacks count.
     """
     (table, grades), (calm_table, calm_grades) = results(out), results(calm)
     others = ["gradebook.csv"] if table != calm_table else []
@@ -181,15 +181,15 @@ def differences(out: Path, calm: Path) -> list[str]:
         for key in sorted({*grade, *other}):
             if grade.get(key) != other.get(key):
                 others.append(f"{key} of {grade['student']}: {grade.get(key)} for {other.get(key)}")
-    rows = len(outcomes(out) - outcomes(calm))
-    return others + ([f"rows of mistakes: {rows}"] if rows else [])
+    rows = len(sheet_of(out) - sheet_of(calm))
+    return others + ([f"rows of the sheet: {rows}"] if rows else [])
 
 
-def outcomes(out: Path) -> set[tuple[object, ...]]:
-    """The rows of what is kept of known mistakes."""
+def sheet_of(out: Path) -> set[tuple[object, ...]]:
+    """The rows of the sheet in the cache."""
     (kept,) = cache_of(out).rglob("*.db")
     with closing(sqlite3.connect(kept)) as connection:
-        return {*connection.execute("SELECT key, outcome FROM outcomes")}
+        return {*connection.execute("SELECT kind, name, test, label, digest FROM rows")}
 
 
 # --- beside those that never end -----------------------------------------------------------------
@@ -238,7 +238,7 @@ def timed(hand_in: Path, out: Path, *more: str) -> tuple[dict[str, Any], float, 
 
 
 def unending(reference: Path, course: Course, endless: str) -> str:
-    """A unit's references, each of which begins with what never ends."""
+    """A unit's references, each with an endless loop at its beginning."""
     tree = ast.parse(reference.read_text("utf-8"))
     for node in tree.body:
         if getattr(node, "name", None) not in course.unit_of:

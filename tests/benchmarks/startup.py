@@ -1,4 +1,4 @@
-"""Until the first grade, and until the first verdict, beside one import of torch."""
+"""Seconds until the first grade and the first verdict, compared with one import of torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def of_torch() -> float:
 
 
 def of_check(folder: Path) -> float:
-    """Seconds of a cold ``grader check`` of one right answer."""
+    """Seconds of a cold ``grader check`` of a single right answer."""
     answers = _answers(folder, 1)
     started = time.perf_counter()
     command = [*GRADER, "check", EXERCISE, "--in", str(answers), "--course", COURSE]
@@ -60,7 +60,7 @@ def of_grade(folder: Path, jobs: int) -> tuple[float, float]:
 
 
 def _answers(folder: Path, count: int) -> Path:
-    """A folder of right answers to one unit; what an earlier call left is gone."""
+    """A fresh folder of right answers to one unit."""
     for place in (folder / "answers", folder / "out"):
         shutil.rmtree(place, ignore_errors=True)
     for number in range(count):
@@ -73,7 +73,7 @@ def _answers(folder: Path, count: int) -> Path:
 
 
 def megabytes(jobs: int) -> float:
-    """What a worker holds of its own after twenty submissions, at most."""
+    """The most memory of its own that a worker holds after twenty submissions."""
     submissions = list(throughput.answers([UNIT], 20 * jobs))
     held = [*share(throughput.order(EXERCISE), _grade_and_weigh, submissions, jobs)]
     return max(held)

@@ -1,4 +1,4 @@
-"""Submissions through a desk, as a batch takes them: graded, and committed to a gradebook."""
+"""Throughput: submissions graded at a desk and committed to a gradebook, as in a batch."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def footprint(jobs: int) -> Footprint:
     """Of this moment."""
     family = {}
     for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):  # a jail that has ended meanwhile
+        with suppress(psutil.NoSuchProcess):  # a jail that has just ended
             family[process] = process.ppid(), process.cmdline()
     warm = {process.pid for process, (_, line) in family.items() if "grader.guest.warm" in line}
     lasting = [process for process, (parent, _) in family.items() if parent not in warm]
@@ -127,7 +127,7 @@ def footprint(jobs: int) -> Footprint:
 
 @dataclass(frozen=True)
 class Endurance:
-    """A long batch: seconds per submission in its first and last tenth, and what was held then."""
+    """A long batch: seconds per submission and memory in its first and its last tenth."""
 
     count: int
     first: float

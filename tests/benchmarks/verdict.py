@@ -1,8 +1,9 @@
-"""From save to verdict on the watch screen, beside a cold ``pytest`` of the same checks.
+"""Seconds from save to verdict on the watch screen, compared with a cold ``pytest``.
 
-Both in one run, in turn, so that a busy machine slows both. The screen is the real
-one, without a terminal; the file is saved as editors do, and the clock stops when the verdict is
-drawn."""
+Both run the same checks, in turn in one call, so that a busy machine slows both. The screen is the
+real screen, without a terminal. The file is saved as editors do. The clock stops when the verdict
+is drawn.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from grader.course.course import load_course
-from grader.student.watch.lesson import Lesson
+from grader.student.checking import Checks, open_checker
+from grader.student.lesson import Lesson
 from grader.student.watch.screen import WatchApp
 from tests.benchmarks.others import EXERCISE, UNIT, seconds_of_pytest
 from tests.support.bundles import recordings
@@ -51,15 +53,16 @@ class Desk:
 
 async def verdict(pilot: Pilot[None], lesson: Lesson, solved: bool) -> None:
     """Wait until this verdict is drawn."""
-    while lesson.result is None or lesson.result.solved is not solved:
+    while EXERCISE not in lesson.verdicts or lesson.verdicts[EXERCISE].solved is not solved:
         await asyncio.sleep(0.001)
     await pilot.pause()
 
 
 async def measure(desk: Desk) -> tuple[list[float], list[float]]:
     """Seconds from save to verdict, and of a cold pytest."""
-    lesson = Lesson(load_course(desk.folder), EXERCISE)
-    app = WatchApp(lesson)
+    course = load_course(desk.folder)
+    lesson = Lesson(course)
+    app = WatchApp(lesson, EXERCISE, Checks(course, lambda: open_checker(course)))
     saves, colds = [], []
     async with app.run_test(size=(80, 24)) as pilot:
         for right in (False, True):  # not timed: torch is loaded

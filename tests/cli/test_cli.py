@@ -452,7 +452,7 @@ def test_without_a_course_the_call_says_how_to_name_one(
         (["--out", "out"], "which submissions?"),
         (["x"], "where should the gradebook go?"),
         (["--again"], "where should the gradebook go?"),
-        (["x", "--again", "--out", "out"], "leave out the submissions"),
+        (["x", "--again", "--out", "out"], "leave out PATH"),
         (["x", "--again", "--watch", "--out", "out"], "exclude one another"),
         (["x.zip", "--watch", "--out", "out"], "--watch takes one folder"),
         (["x", "--out", "out", "--only", "center", "--assignment", "one"], "exclude one another"),

@@ -19,7 +19,7 @@ from tests.support.places import TINY
 ROSTER = "roster.csv"
 # How each option is given, and in which modes it is refused with which words.
 OPTIONS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
-    "paths": (["class"], {"again": "leave out the submissions"}),
+    "paths": (["class"], {"again": "leave out PATH"}),
     "out": (["--out", "file"], {}),
     "roster": (["--roster", ROSTER], {"again": "--again keeps the roster"}),
     "dry_run": (["--dry-run"], {"again": "exclude one another", "watch": "exclude one another"}),
@@ -30,22 +30,25 @@ OPTIONS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
     "seed": (["--seed", "another"], {}),
     "only": (["--only", "center"], {"again": "--only, --assignment and --again exclude"}),
     "assignment": (["--assignment", "ps1"], {"again": "--only, --assignment and --again exclude"}),
-    "replace": (["--replace"], {"again": "nothing to --replace"}),
+    "replace": (["--replace"], {"again": "leave out --replace"}),
     "isolation": (["--isolation", "weak"], {}),
     "device": (["--device", "cuda", "--isolation", "weak"], {}),
     "fresh": (["--fresh"], {}),
     "pages": (["--pages"], {"watch": "`grader report DIR` writes them"}),
     "no_pages": (["--no-pages"], {}),
     "course": (["--course", "tiny"], {}),
-    "quiet": (["--quiet"], {"watch": "tell people", "dry_run": "tell people"}),
-    "as_json": (["--json"], {"watch": "tell people", "dry_run": "tell people"}),
-    "json_lines": (["--json-lines"], {"watch": "tell people", "dry_run": "tell people"}),
+    "quiet": (["--quiet"], {"watch": "print for people", "dry_run": "print for people"}),
+    "as_json": (["--json"], {"watch": "print for people", "dry_run": "print for people"}),
+    "json_lines": (
+        ["--json-lines"],
+        {"watch": "print for people", "dry_run": "print for people"},
+    ),
 }
 # A call in each mode, and what ends it once its options are accepted: nothing is graded.
 ENDS = {
-    "batch": (["class", "--out", "file"], "file is a file, and grades need a folder"),
+    "batch": (["class", "--out", "file"], "file is a file, but grades need a folder"),
     "again": (["--again", "--out", "file"], "there is no gradebook in file"),
-    "watch": (["class", "--watch", "--out", "file"], "file is a file, and grades need a folder"),
+    "watch": (["class", "--watch", "--out", "file"], "file is a file, but grades need a folder"),
     "dry_run": (["empty", "--dry-run"], "no submissions in empty"),
 }
 

@@ -223,7 +223,7 @@ def test_a_grading_that_was_stopped_gives_nobody_a_zero(
     ):
         ran = grader(*call, "--course", TINY)
         assert ran.code == 2
-        assert "was stopped before its end: give the same `grader grade` once more" in ran.err
+        assert "was stopped before its end: run the same `grader grade` again" in ran.err
     assert not (tmp_path / "out" / "gradebook.csv").exists()
     again = ("grade", hand_in, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
     assert grader(*again).code == 0

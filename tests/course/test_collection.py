@@ -228,7 +228,7 @@ def test_a_grader_file_without_tests_is_refused(collected: Write) -> None:
 
 
 def test_a_grader_file_that_is_not_there_is_refused(tmp_path: Path, tiny: Course) -> None:
-    with pytest.raises(CallError, match=r"test_none\.py is not there"):
+    with pytest.raises(CallError, match=r"test_none\.py is missing"):
         collect([tmp_path / "test_none.py"], True, tiny)
 
 

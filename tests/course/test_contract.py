@@ -227,7 +227,9 @@ def test_one_part_of_a_result_may_be_anything_and_the_others_are_checked() -> No
 def test_what_may_be_anything_must_last_until_the_next_call() -> None:
     memory = {"seen": 5, "past": [None, (X, Odd("an object of type Memory"))]}
     message = complaint(step, [X[0], None], (torch.zeros(3), memory))
-    assert message.startswith("result 2 of step holds an object of type Memory, which does not")
+    assert message.startswith(
+        "result 2 of step holds an object of type Memory, which cannot be kept"
+    )
 
 
 # --- shapes: expected, got, and what to look at --------------------------------------------------
@@ -249,8 +251,8 @@ def test_a_message_shows_the_expected_dimensions_by_name_and_the_actual_shape() 
         (project, [X, WEIGHT], (2, 5), "the d_out dimension is missing"),
         (project, [X, WEIGHT], (2, 5, 7), "d_out should be 4, not 7"),
         (project, [X, WEIGHT], (2, 5, 5), "d_out should be 4, not 5, which is the size of tokens"),
-        (project, [X, WEIGHT], (2, 1, 5, 4), "there is a dimension of size 1 too many"),
-        (project, [X, WEIGHT], (1, 2, 5, 4), "there is a dimension of size 1 too many"),
+        (project, [X, WEIGHT], (2, 1, 5, 4), "there is an extra dimension of size 1"),
+        (project, [X, WEIGHT], (1, 2, 5, 4), "there is an extra dimension of size 1"),
         (project, [X, WEIGHT], (2, 5, 4, 6), "there are more dimensions than the contract names"),
         (
             split,

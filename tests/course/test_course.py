@@ -121,7 +121,7 @@ def test_a_missing_key_is_told_with_the_line_of_its_table(
             'requires = ["Projection"]',
             "'Projection' does not come before weigh",
         ),
-        ('forbidden = ["softmax"]', 'forbidden = ["sofmax"]', "softmax, no 'sofmax'"),
+        ('forbidden = ["softmax"]', 'forbidden = ["sofmax"]', "no operations are called 'sofmax'"),
         (
             'functions = ["softmax", "log_softmax"]',
             'functions = ["grad"]\nlayers = ["Autogard"]',

@@ -140,7 +140,7 @@ def test_a_statement_in_the_form_has_no_faults(with_weigh: Weigh) -> None:
             "",
             "the statement has no formula below its first sentence",
         ),
-        ("scores: (queries", "score: (queries", "Takes lists score, and the reference takes"),
+        ("scores: (queries", "score: (queries", "Takes lists score, but the reference takes"),
         (
             "scores: (queries, keys)",
             "scores: (keys, queries)",
@@ -149,7 +149,7 @@ def test_a_statement_in_the_form_has_no_faults(with_weigh: Weigh) -> None:
         ("        (queries, keys): the", "        (queries,): the", "Returns does not say"),
         (">>> ", "", "the statement's example has no numbers"),
         ("https://", "", "the statement's source has no address"),
-        ("stays as it was.", "stays", "the rule unchanged is no sentence"),
+        ("stays as it was.", "stays", "the rule unchanged is not a sentence"),
         ("large: ", "computes: ", "the rule computes is built in"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_statement_says_that_an_argument_is_a_model(with_weigh: Weigh) -> None
 def test_parts_in_another_order_are_told(with_weigh: Weigh) -> None:
     source = "    Source: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762.\n"
     moved = WEIGH.replace(source, "").replace("    Why:", f"{source}\n    Why:")
-    assert any("stand in another order" in one for one in told(with_weigh(moved)))
+    assert any("are in another order" in one for one in told(with_weigh(moved)))
 
 
 @pytest.mark.parametrize("name", COURSE.exercises)

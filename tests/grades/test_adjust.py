@@ -103,17 +103,17 @@ def test_a_student_is_found_by_all_that_is_known(cold_grader: Grader, book: Path
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("ada", "weigh", "+1"), "say why with --reason"),
-        (("ada", "weigh", "+1", "--reason", " "), "say why with --reason"),
+        (("ada", "weigh", "+1"), "give a reason with --reason"),
+        (("ada", "weigh", "+1", "--reason", " "), "give a reason with --reason"),
         (("ada", "weigh", "nan", "--reason", "x"), "points are a number"),
         (("ada", "weigh", "inf", "--reason", "x"), "points are a number"),
         (("ada", "weigh", "0.0001", "--reason", "x"), "at most three decimals"),
-        (("ada", "weigh", "-1.001", "--reason", "x"), "no more than that can be taken away"),
-        (("ada", "weigh", "0"), "no correction in weigh to take back"),
+        (("ada", "weigh", "-1.001", "--reason", "x"), "you cannot take away more than that"),
+        (("ada", "weigh", "0"), "no correction in weigh to remove"),
         (("ada", "staircase", "1", "--reason", "x"), "staircase was not graded"),
         (("ada", "basics", "1", "--reason", "x"), "basics is a unit"),
         (("ada", "wiegh", "1", "--reason", "x"), "did you mean weigh?"),
-        (("zoe", "weigh", "1", "--reason", "x"), "zoe handed in nothing"),
+        (("zoe", "weigh", "1", "--reason", "x"), "zoe has no submission"),
         (("eve", "weigh", "1", "--reason", "x"), "the grader failed on eve"),
         (("robert", "weigh", "1", "--reason", "x"), "'robert' may be bob, cleo: name one"),
         (("adda", "weigh", "1", "--reason", "x"), "did you mean ada?"),
@@ -211,13 +211,13 @@ WRONG_LINES = {
     "ada,weigh,inf,typo": "line 3: points are a number",
     "ada,weigh,nan,typo": "line 3: points are a number",
     "ada,weigh,,typo": "line 3: points are a number",
-    "ada,weigh,1,": "line 3: say why in the column reason",
+    "ada,weigh,1,": "line 3: give a reason in the column reason",
     "ada,weigh,-2,late": "line 3: ada earned 1 point in weigh",
-    "ada,weigh,1": "line 3: it has 3 cells, and the header 4",
-    "ada,weigh,1,typo, in the statement": "line 3: it has 5 cells, and the header 4",
-    "bob,weigh,1,again": "line 3: line 2 corrects bob in weigh already",
-    "s2,weigh,1,by another name": "line 3: line 2 corrects bob in weigh already",
-    "zoe,weigh,1,typo": "line 3: zoe handed in nothing",
+    "ada,weigh,1": "line 3: it has 3 cells, but the header has 4",
+    "ada,weigh,1,typo, in the statement": "line 3: it has 5 cells, but the header has 4",
+    "bob,weigh,1,again": "line 3: line 2 already corrects bob in weigh",
+    "s2,weigh,1,by another name": "line 3: line 2 already corrects bob in weigh",
+    "zoe,weigh,1,typo": "line 3: zoe has no submission",
     "robert,weigh,1,typo": "line 3: 'robert' may be bob, cleo: name one",
     "\x1b[2J,weigh,1,typo": r"line 3: there is no student called '\x1b[2J'",
 }
@@ -231,7 +231,7 @@ def test_a_wrong_line_is_named_and_no_other_line_is_written(
     before = (book / "gradebook.csv").read_bytes()
     code, said = adjust(cold_grader, book, "--from", str(path))
     assert (code, told in said, said.count("\n")) == (2, True, 1)
-    assert "nothing was written" in said
+    assert "no correction was written" in said
     assert (corrections(book), (book / "gradebook.csv").read_bytes()) == ({}, before)
 
 
@@ -248,12 +248,12 @@ def test_all_wrong_lines_are_named_in_one_message(cold_grader: Grader, book: Pat
 
 
 TABLES = {
-    "": "is empty: its first line names the columns student, exercise, points, reason",
-    "ada,weigh,1,typo\n": "is no table of corrections: its first line names the columns",
-    "student,exercise,points\nada,weigh,1\n": "is no table of corrections",
-    "student,student,exercise,points,reason\n": "is no table of corrections",
+    "": "is empty: its first line must name the columns student, exercise, points, reason",
+    "ada,weigh,1,typo\n": "is not a table of corrections: its first line must name the columns",
+    "student,exercise,points\nada,weigh,1\n": "is not a table of corrections",
+    "student,student,exercise,points,reason\n": "is not a table of corrections",
     "student,exercise,points,reason\n": "has no line below its header",
-    'student,exercise,points,reason\nada,weigh,1,"typo\n': "line 2 is no line of a CSV",
+    'student,exercise,points,reason\nada,weigh,1,"typo\n': "line 2 is not valid CSV",
 }
 
 
@@ -297,10 +297,10 @@ def test_who_is_forgotten_is_in_no_file(cold_grader: Grader, book: Path) -> None
     ran = cold_grader("forget", book, "ada", "--yes", "--course", TINY)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(
-        "removed what was kept of ada: the grade, grades of earlier runs (1), what the roster "
-        "says, corrections (1), the text, ada.html\n"
+        "removed the data of ada: the grade, grades of earlier runs (1), the line of the "
+        "roster, corrections (1), the text, ada.html\n"
     )
-    assert "not touched, and to be made again or removed: canvas.csv\n" in ran.out
+    assert "unchanged files, for you to make again or delete: canvas.csv\n" in ran.out
     assert "not reached from here" in ran.out
     for path in book.rglob("*.*"):
         assert path.name != "ada.html"
@@ -334,7 +334,7 @@ def test_nobody_is_forgotten_unasked(
 def _no(question: str, *, abort: bool) -> None:
     import typer
 
-    assert (question, abort) == (f"remove ada ({SECRET}, 2 points) for good?", True)
+    assert (question, abort) == (f"remove ada ({SECRET}, 2 points) permanently?", True)
     raise typer.Abort
 
 

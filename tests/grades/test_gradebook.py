@@ -344,7 +344,7 @@ def test_what_is_called_like_a_gradebook_and_is_none_is_refused(tmp_path: Path, 
         with sqlite3.connect(path) as connection:
             connection.execute("CREATE TABLE other (x)")
         connection.close()
-    assert "not a gradebook of ours" in refused(tmp_path)
+    assert "not a gradebook of this kit" in refused(tmp_path)
 
 
 def test_a_gradebook_of_a_later_version_is_refused(tmp_path: Path) -> None:

@@ -15,12 +15,13 @@ import torch
 
 from grader.course.course import Course
 from grader.course.tensors import Make
-from grader.grading.desk import Desk, live_known
-from grader.grading.diagnosis import Given, kept, same
+from grader.grading.desk import Desk
+from grader.grading.diagnosis import kept, same
 from grader.grading.ladder import grade_submission
+from grader.grading.opening import live_known
 from grader.grading.order import Order, basis
-from grader.grading.outcomes import MOST_FILES, MistakesFile
-from grader.grading.transcripts import Transcripts
+from grader.grading.replays import Given
+from grader.grading.rows import MOST_FILES, Key, Rows, image, kept_under, receive
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
@@ -206,7 +207,7 @@ def knowing(desk: Desk, course: Course, *more: Variant, **changed: Any) -> Desk:
     """A desk that knows further mistakes."""
     library = load_library(course)
     known = Library([*library.variants, *more], library.sources, library.unit_of)
-    other = dataclasses.replace(desk, transcripts=Transcripts(), **changed)
+    other = dataclasses.replace(desk, **changed)
     other.known = live_known(other, known)
     return other
 
@@ -251,11 +252,11 @@ WRONG = "def center(x):\n    return x + sum(x) / len(x)"
 def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = named_with(desk, right, tiny, MistakesFile(tmp_path / "this course.db"))
-    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
-    second = named_with(desk, right, tiny, MistakesFile(tmp_path / "this course.db"))
+    first = named_with(desk, right, tiny, Rows(tmp_path / "this course.db"))
+    monkeypatch.setattr("grader.grading.opening.replay", not_to_be_called)
+    second = named_with(desk, right, tiny, Rows(tmp_path / "this course.db"))
     assert first == second == {"The mean is added"}
-    another = named_with(desk, right, tiny, MistakesFile(tmp_path / "another course.db"))
+    another = named_with(desk, right, tiny, Rows(tmp_path / "another course.db"))
     assert another == {None}, "where nothing can be found out anew, nothing is known"
 
 
@@ -279,31 +280,46 @@ def test_gradings_into_two_folders_find_out_once_how_a_mistake_ends(
     assert graded("first")
     (kept,) = (tmp_path / "cache").rglob("*.db")
     assert kept.stat().st_mode & 0o077 == 0 or kept.parent.stat().st_mode & 0o077 == 0
-    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
+    monkeypatch.setattr("grader.grading.opening.replay", not_to_be_called)
     assert graded("second")
     assert not graded("third", "--fresh"), "where nothing can be found out anew, nothing is known"
+
+
+def test_what_one_machine_has_found_out_another_knows(
+    desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "here"))
+    assert image("of this course") == b""
+    with kept_under("of this course") as rows:
+        assert named_with(desk, right, tiny, rows) == {"The mean is added"}
+    sent = image("of this course")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
+    monkeypatch.setattr("grader.grading.opening.replay", not_to_be_called)
+    receive("of this course", sent)
+    with kept_under("of this course") as rows:
+        assert named_with(desk, right, tiny, rows) == {"The mean is added"}
 
 
 def test_a_cache_that_cannot_be_made_costs_no_name(
     desk: Desk, right: str, tiny: Course, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    nowhere = MistakesFile(tmp_path / "file" / "cache" / "this course.db")
+    nowhere = Rows(tmp_path / "file" / "cache" / "this course.db")
     assert named_with(desk, right, tiny, nowhere) == {"The mean is added"}
 
 
 def test_of_many_courses_the_latest_are_kept(tmp_path: Path) -> None:
     for number in range(MOST_FILES + 3):
-        with closing(MistakesFile(tmp_path / f"{number:02}.db")) as kept_here:
-            kept_here.keep(("a mistake",), number)
+        with closing(Rows(tmp_path / f"{number:02}.db")) as kept_here:
+            kept_here.keep(Key("facts", "center"), number)
         os.utime(tmp_path / f"{number:02}.db", (number, number))
     assert len([*tmp_path.iterdir()]) == MOST_FILES
     assert not (tmp_path / "00.db").exists()
     assert (tmp_path / f"{MOST_FILES + 2:02}.db").exists()
 
 
-@pytest.mark.parametrize("damage", ["no database", "no outcomes", "a folder"])
-def test_a_file_of_outcomes_that_cannot_be_used_costs_no_name(
+@pytest.mark.parametrize("damage", ["no database", "other values", "a folder"])
+def test_a_sheet_that_cannot_be_used_costs_no_name(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, damage: str
 ) -> None:
     path = tmp_path / "this course.db"
@@ -312,18 +328,18 @@ def test_a_file_of_outcomes_that_cannot_be_used_costs_no_name(
     elif damage == "a folder":
         path.mkdir()
     else:
-        named_with(desk, right, tiny, MistakesFile(path))
+        named_with(desk, right, tiny, Rows(path))
         with closing(sqlite3.connect(path)) as file, file:
-            file.execute("UPDATE outcomes SET outcome = x'00'")
+            file.execute("UPDATE contents SET value = x'00'")
     for _ in range(2):
-        assert named_with(desk, right, tiny, MistakesFile(path)) == {"The mean is added"}
+        assert named_with(desk, right, tiny, Rows(path)) == {"The mean is added"}
 
 
-def named_with(desk: Desk, right: str, tiny: Course, outcomes: MistakesFile) -> set[str | None]:
-    """What a wrong answer is called at another desk that keeps outcomes there."""
-    other = dataclasses.replace(desk, known=live_known(desk, load_library(tiny), outcomes))
+def named_with(desk: Desk, right: str, tiny: Course, rows: Rows) -> set[str | None]:
+    """What a wrong answer is called at another desk that keeps its sheet there."""
+    other = dataclasses.replace(desk, known=live_known(desk, load_library(tiny), rows))
     names = named(told(other, right, WRONG, "center"))
-    outcomes.close()
+    rows.close()
     return names
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import Course
-from grader.grading.desk import Desk, live_known
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
-from grader.grading.outcomes import MistakesFile
+from grader.grading.opening import live_known
+from grader.grading.rows import Rows
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.sandbox.session import Limits
@@ -45,14 +46,13 @@ def desk_that_knows(desk: Desk, course: Course, body: str, kept: Path | None) ->
     odd = Variant("center", "odd", "mistake", "Odd", "?", f"def center(x):\n    {body}\n")
     library = load_library(course)
     library = Library([odd, *library.variants], library.sources, library.unit_of)
-    outcomes = None if kept is None else MistakesFile(kept)
+    rows = Rows(kept)
     other = dataclasses.replace(desk)
     other.limits = LIMITS
-    other.known = live_known(other, library, outcomes)
+    other.known = live_known(other, library, rows)
     with closing(other):
         yield other
-    if outcomes is not None:
-        outcomes.close()
+    rows.close()
 
 
 def names(desk: Desk, right: str) -> set[str | None]:
@@ -116,9 +116,7 @@ def interruptible() -> Iterator[None]:
 
 
 def kept_of(file: Path, mistake: str) -> int:
-    """How many outcomes of a mistake a file holds."""
+    """How many rows of a mistake a file holds."""
     with closing(sqlite3.connect(file)) as opened:
-        rows = opened.execute(
-            "SELECT count(*) FROM outcomes WHERE instr(key, CAST(? AS BLOB))", (mistake,)
-        )
+        rows = opened.execute("SELECT count(*) FROM rows WHERE name = ?", (mistake,))
         return int(rows.fetchone()[0])

@@ -7,7 +7,7 @@ import torch
 
 from grader.course.course import Course
 from grader.grading.desk import Desk
-from grader.wire import Place
+from grader.wire import KERNEL, Place
 from tests.support.tiny_answers import STUB, Ask, Sit, center_that_gives, found
 
 # --- what is found -------------------------------------------------------------------------------
@@ -241,3 +241,34 @@ def test_a_class_may_build_on_its_earlier_self(
 ) -> None:
     student = sit({"ada.py": f"{right}\n\n{again}"}).begin(desk.make("Projection", "test", ""))
     assert student.Projection(3, 4)(torch.ones(2, 3)).shape == (2, 4)
+
+
+# --- in a kernel ---------------------------------------------------------------------------------
+
+ONE, TWO = center_that_gives(1), center_that_gives(2)
+RAN_LAST = {
+    "a definition": ([ONE, "", TWO], 2),
+    "a definition below a magic": ([ONE, f"%%time\n{TWO}"], 2),
+    "an import from a file": ([ONE, "from basics import center"], 3),
+    "an import of everything": (["from basics import *"], 3),
+    "an import of what is saved": ([ONE, "from grader.mine import center"], 3),
+    "a definition after an import": (["from basics import center", ONE], 1),
+    "what is no Python": ([ONE, TWO.replace(":", "", 1)], 1),
+}
+
+
+@pytest.mark.parametrize(("cells", "number"), RAN_LAST.values(), ids=RAN_LAST.keys())
+def test_in_a_kernel_what_ran_last_counts(
+    sit: Sit, center: Ask, cells: list[str], number: int
+) -> None:
+    assert center(sit({"basics.py": center_that_gives(3), KERNEL: cells})) == number
+
+
+@pytest.mark.parametrize(
+    ("cells", "status"),
+    [([ONE, STUB], "stub"), (["x = 1"], "missing"), ([STUB, ONE.replace(":", "", 1)], "broken")],
+)
+def test_in_a_kernel_a_file_counts_only_where_a_cell_imports_it(
+    sit: Sit, cells: list[str], status: str
+) -> None:
+    assert found(sit({"basics.py": center_that_gives(3), KERNEL: cells})).status == status

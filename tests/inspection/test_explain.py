@@ -179,7 +179,7 @@ def test_what_passes_is_shown_with_what_was_printed(explained: Explained) -> Non
 def test_a_test_that_was_skipped_is_run_after_all(explained: Explained) -> None:
     told = explained(WRONG, "test_center_leaves_nothing_in_the_middle")
     assert told["graded"]["status"] == "skipped"
-    assert told["notes"] == ["skipped in the grading, since a test before it had failed"]
+    assert told["notes"] == ["skipped in the grading, because an earlier test had failed"]
     assert told["shown"]["message"].startswith("the mean of what remains is not zero")
 
 
@@ -287,7 +287,7 @@ def test_a_grade_from_another_processor_is_told(
         )
         assert "ABACUS" not in grader(*call).out
     assert (
-        "graded with the vector instructions ABACUS, and this processor has " in grader(*call).out
+        "graded with the vector instructions ABACUS, but this processor has " in grader(*call).out
     )
 
 
@@ -302,7 +302,7 @@ def test_a_grade_from_another_processor_is_told(
         ("bob", "test_center_takes_no_lop", "did you mean test_center_takes_no_loop?"),
         ("bob", "basics", "basics is a unit"),
         ("bob", "exists", "'exists' may be center/exists, staircase/exists"),
-        ("bob", "center/exists", "center/exists passed, and runs nothing"),
+        ("bob", "center/exists", "center/exists passed, and it runs no test"),
         ("bob", "staircase", "all tests of staircase passed: name one of them, staircase/test_"),
     ],
 )

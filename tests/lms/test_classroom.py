@@ -152,7 +152,7 @@ def test_the_command_says_that_students_can_change_what_is_checked(
     course = TINY / "exercises"
     ran = grader("release", "classroom", "--to", tmp_path / "a", "--course", course)
     assert ran.code == 0
-    assert f"students can change {WORKFLOW} and the checks: give marks elsewhere" in ran.out
+    assert f"students can change {WORKFLOW} and the checks: give marks with" in ran.out
 
 
 # --- the steps -----------------------------------------------------------------------------------
@@ -225,13 +225,13 @@ def test_an_untouched_unit_says_what_to_do(in_step: Path) -> None:
 
 
 def test_what_cannot_be_checked_is_an_error_without_points(in_step: Path) -> None:
-    (in_step / "exercises" / "recorded" / "course.json").write_text("{")
+    (in_step / "exercises" / "recorded" / "sheet.sqlite").write_text("{")
     check_unit("layers")
     result = result_beside(in_step.parent)
     assert (result["status"], result["max_score"]) == ("error", 4)
     (test,) = result["tests"]
     assert (test["status"], test["score"]) == ("error", 0)
-    assert "course.json" in test["message"]
+    assert "sheet.sqlite" in test["message"]
 
 
 def test_of_an_assignment_a_step_checks_what_is_asked(in_step: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_column_that_is_in_doubt_is_asked_for(
 def test_other_points_than_canvas_has_are_told(export: Export, tmp_path: Path) -> None:
     path = written(tmp_path / "canvas.csv", CANVAS.replace("10.00", "100"))
     _, said = export("canvas", "--into", path)
-    assert "Canvas has 100 points possible, and the grades are of 10" in said
+    assert "Canvas has 100 points possible, and these grades have a maximum of 10" in said
 
 
 @pytest.mark.parametrize("points", ["100", "100.00", "100,00", "²", "(read only)"])
@@ -225,7 +225,7 @@ def test_without_a_number_in_moodle_a_worksheet_is_asked_for(
 def test_a_worksheet_with_another_maximum_is_told(export: Export, tmp_path: Path) -> None:
     text = MOODLE.replace("10.00", "100.00")
     _, said = export("moodle", "--into", written(tmp_path / "moodle.csv", text))
-    assert "Moodle has a maximum grade of 100.00, and the grades are of 10: give" in said
+    assert "Moodle has a maximum grade of 100.00, and these grades have one of 10: set" in said
 
 
 def test_a_worksheet_in_another_language_is_filled_in_with_its_comma(

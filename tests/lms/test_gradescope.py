@@ -202,7 +202,7 @@ def test_what_follows_from_an_earlier_mistake_says_what_to_mend_first(desk: Desk
     exercise = msgspec.structs.replace(one.exercises[0], tests=(following,))
     (test,) = results(msgspec.structs.replace(one, exercises=(exercise,)), desk.course).tests
     assert "**Follows from center: The mean is added**" in test.output
-    assert "It follows from a mistake in `center`. Mend that first" in test.output
+    assert "This follows from a mistake in `center`. Fix that first" in test.output
     assert test.status == "failed"
 
 
@@ -462,7 +462,8 @@ def test_an_assignment_counts_its_points_and_not_those_of_the_course(
     assert shown["score"] == 60, "weigh has three points of five"
     assert sum(t.get("score", 0) for t in shown["tests"]) == pytest.approx(60, abs=0.01)
     assert sum(t.get("max_score", 0) for t in shown["tests"]) == pytest.approx(100, abs=0.01)
-    assert "what is graded is worth 100 points, and this assignment 10:" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "the graded exercises are worth 100 points, and this assignment 10:" in said
 
 
 @pytest.mark.parametrize(

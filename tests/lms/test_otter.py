@@ -308,7 +308,8 @@ def test_a_file_that_is_not_read_is_told(plugged: Callable[..., host.Plugin]) ->
 def test_weak_isolation_is_named(
     plugged: Callable[..., host.Plugin], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.grading.desk.shortfall", lambda *_: "nothing keeps them from files")
+    unkept = "nothing keeps them from files"
+    monkeypatch.setattr("grader.grading.opening.shortfall", lambda *_: unkept)
     plugin = plugged()
     assert "(weak: " in results_of(plugin).output
     assert "(weak: " in plugin.generate_report()

@@ -42,7 +42,7 @@ def test_a_model_of_the_students_own_answers_is_trained(
         assert f"{name}: yours, from gpt.py line" in ran.out
     assert "step 1 of 3, loss 2." in ran.out
     assert "digits right" in ran.out
-    assert re.search(r"Ended after 3 steps, \d+ s: of 1,000 sums that it never learnt", ran.out)
+    assert re.search(r"Ended after 3 steps, \d+ s: of 1,000 sums that were not used", ran.out)
 
 
 def test_two_trainings_from_one_seed_are_the_same(cold_grader: Grader, folder: Path) -> None:
@@ -76,8 +76,8 @@ def test_a_step_that_moves_nothing_leaves_the_loss_where_it_was(
 def test_what_no_check_calls_right_is_said(cold_grader: Grader, folder: Path) -> None:
     (folder / "progress.txt").write_text("solved GPT\nsolved generate\n", "utf-8")
     out = play(cold_grader, folder, *FEW).out
-    assert "No check calls these right so far" in out
-    assert "them: adamw_step, next_token_loss. Try: grader check adamw_step" in out
+    assert "These answers have not passed their checks so far" in out
+    assert "odd results: adamw_step, next_token_loss. Try: grader check adamw_step" in out
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_no_check_calls_right_is_said(cold_grader: Grader, folder: Path) ->
         ),
         (
             "def next_token_loss(logits, ids, ignore=None):\n    return logits.mean(dim=-1)\n",
-            "the loss must be one number with a gradient, and is of shape (128, 9)",
+            "the loss must be one number with a gradient, but has the shape (128, 9)",
         ),
         (
             "def next_token_loss(logits, ids, ignore=None):\n    return logits.sum() * nan\n"
@@ -125,11 +125,11 @@ def test_what_an_answer_gets_wrong_is_one_line(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--heads", "5"], "5 heads do not divide the width of 64: take one of 1, 2, 4, 8, 16"),
+        (["--heads", "5"], "5 heads do not divide the width of 64: choose from 1, 2, 4, 8, 16"),
         (["--steps", "0"], "--steps must be at least 1, got 0"),
         (["--std", "0"], "--std must be above 0, got 0"),
-        (["--without", "norm"], "nothing called 'norm' can be left out"),
-        (["--out", "gpt.py"], "--out names a page, so it must end in .html, and gpt.py does not"),
+        (["--without", "norm"], "'norm' cannot be left out"),
+        (["--out", "gpt.py"], "--out names a page, so it must end in .html, but gpt.py does not"),
         (["--out", "nowhere/x.html"], "the page cannot be written to nowhere/x.html"),
     ],
 )
@@ -143,7 +143,7 @@ def test_a_choice_that_cannot_be_is_refused_before_anything_is_trained(
 
 def test_what_cannot_be_played_says_what_can(cold_grader: Grader, folder: Path) -> None:
     said = refused(play(cold_grader, folder, *FEW, game="chess"))
-    assert "nothing called 'chess' to play; what there is: addition, text" in said
+    assert "no game called 'chess' to play; choose from: addition, text" in said
 
 
 def test_without_a_name_there_is_a_list(cold_grader: Grader, folder: Path) -> None:
@@ -189,8 +189,8 @@ def test_without_the_mask_a_model_reads_its_answers(
     answer(folder, which)
     out = play(cold_grader, folder, "--steps", "60", "--no-questions", "--without", "mask").out
     assert "Left out of your model: mask." in out
-    fed = re.search(r"Where it reads the right answer .* it gets (\S+)% of the sums right", out)
-    exact = re.search(r"never learnt from, (\S+)% are right", out)
+    fed = re.search(r"When it reads the right answer .* it gets (\S+)% of the sums right", out)
+    exact = re.search(r"not used for training, (\S+)% are right", out)
     assert fed is not None
     assert exact is not None
     assert float(fed[1]) > 50 > 10 > float(exact[1])
@@ -204,7 +204,7 @@ def test_a_model_without_a_mask_is_not_said_to_have_lost_one(
     assert unmasked != text
     (folder / "gpt.py").write_text(unmasked, "utf-8")
     ran = play(cold_grader, folder, *FEW, "--without", "mask")
-    assert "no mask was found that could be taken away" in refused(ran)
+    assert "no mask was found that could be left out" in refused(ran)
     assert "Left out" not in ran.out
 
 
@@ -292,5 +292,5 @@ def test_a_text_is_written_on(
     assert ran.code == 0
     assert "Ended after 2 steps" in ran.out
     assert re.search(r"^> the cat.{120}", ran.out, re.MULTILINE | re.DOTALL)
-    assert "the model knows no '1', '°'" in ran.out
+    assert "the model does not know '1', '°'" in ran.out
     assert Path("text.html").exists()

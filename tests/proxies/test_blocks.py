@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.testing import assert_agrees, assert_gradients_agree
-from tests.support.seats import Adopted
+from tests.support.seats import Adopted, assert_whole
 from tests.support.transformers import (
     BARE_BLOCK,
     FLAT_BLOCK,
@@ -101,15 +100,10 @@ class Odd(nn.Module):
 def test_the_parts_of_a_block_find_their_weights_and_gradients(
     adopted: Callable[..., Adopted], source: str
 ) -> None:
-    theirs, ours, adoption = adopted(Block, source, 8, 2, 12)
-    assert (adoption.missing, adoption.extra) == ((), ())
-    assert_agrees(theirs(X), ours(X))
-    assert_gradients_agree(theirs, ours, X, make=MAKE)
+    assert_whole(adopted(Block, source, 8, 2, 12), X, gradients=MAKE)
 
 
 def test_a_layer_as_large_as_a_whole_attention_is_one_layer(
     adopted: Callable[..., Adopted],
 ) -> None:
-    theirs, ours, adoption = adopted(Block, FLAT_BLOCK, 8, 2, 32)
-    assert (adoption.missing, adoption.extra) == ((), ())
-    assert_agrees(theirs(X), ours(X))
+    assert_whole(adopted(Block, FLAT_BLOCK, 8, 2, 32), X)

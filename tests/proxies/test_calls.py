@@ -14,6 +14,7 @@ from grader import wire
 from grader.course.contract import ContractBroken, ContractError
 from grader.course.tensors import Make
 from grader.proxies.calls import AuthorError
+from grader.sandbox.budget import Left
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Limits
 from tests.support import seats
@@ -211,13 +212,15 @@ def test_where_names_do_not_say_arguments_are_passed_in_the_contracts_order(
 class Counting:
     """A jail that counts the messages it is sent."""
 
+    idle_seconds = 0.0
+
     def __init__(self, warm: Warm, limits: Limits) -> None:
         self._jail = warm.open(limits)
         self.requests: list[wire.Request] = []
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+    def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
         self.requests.append(request)
-        return self._jail.exchange(request, cpu_seconds)
+        return self._jail.exchange(request, left)
 
     def cpu_seconds(self) -> float:
         return self._jail.cpu_seconds()

@@ -81,10 +81,7 @@ def test_what_belonged_to_a_lost_process_stays_lost_until_the_next_test(
         student.rows(X)
     with pytest.raises(StudentLost):
         module(torch.ones(1, 3))
-    student = seat.student()
-    with pytest.raises(StudentLost, match="gone since an earlier call"):
-        module(torch.ones(1, 3))
-    assert student.rows(X).shape == X.shape
+    assert seat.student().rows(X).shape == X.shape
 
 
 def test_what_a_student_leaves_behind_is_gone_with_the_process(open_seat: OpenSeat) -> None:
@@ -190,6 +187,8 @@ FORGED = wire.TensorData("float33", (3, 4), b"")
 
 class Forging:
     """A channel that answers with what it was given."""
+
+    idle_seconds = 0.0
 
     def __init__(self, *replies: wire.Reply) -> None:
         self._replies = [LISTING, *replies]

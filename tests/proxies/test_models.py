@@ -17,7 +17,8 @@ from grader.testing import (
     assert_gradients_agree,
     assert_has_one_table,
 )
-from tests.support.seats import Adopted, OpenSeat
+from tests.support.attentions import module
+from tests.support.seats import Adopted, OpenSeat, assert_whole
 from tests.support.transformers import (
     ALIASES,
     BARE_BLOCK,
@@ -34,9 +35,7 @@ from tests.support.transformers import (
 
 
 def model(made: str, used: str) -> str:
-    return block(made, used, "Model", "vocab, d, heads, layers, hidden").replace(
-        "(self, x, *more)", "(self, ids)"
-    )
+    return module("Model", "vocab, d, heads, layers, hidden", made, used, "ids")
 
 
 AROUND = "self.tok_emb, self.pos_emb = nn.Embedding(vocab, d), nn.Embedding(9, d)\n"
@@ -68,55 +67,10 @@ def steps(norm: str) -> str:
 LISTED = "self.h = nn.ModuleList(Block(d, heads, hidden) for _ in range(layers))\n"
 EACH = "for one in self.h:\n    x = one(x)\n"
 
-MODELS = {
+LAYERS = {
     "embeddings, and a list of blocks": model(
         AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)",
         ENTER + EACH + "return self.ln_f(x) @ self.tok_emb.weight.T",
-    )
-    + GPT_BLOCK,
-    "a head that shares its table": model(
-        AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)\n"
-        "self.head = nn.Linear(d, vocab, bias=False)\nself.head.weight = self.tok_emb.weight",
-        ENTER + EACH + "return self.head(self.ln_f(x))",
-    )
-    + GPT_BLOCK,
-    "tables as (d, vocab), blocks and norm in one sequence": model(
-        "self.a, self.b = nn.Parameter(torch.rand(d, vocab)), nn.Parameter(torch.rand(d, 9))\n"
-        "self.body = nn.Sequential(*(Block(d, heads, hidden) for _ in range(layers)),"
-        " nn.LayerNorm(d))",
-        "x = (self.a[:, ids].permute(1, 2, 0) + self.b[:, : ids.shape[1]].T)\n"
-        "return self.body(x) @ self.a",
-    )
-    + BARE_BLOCK,
-    "one table, of tokens and then of positions": model(
-        ONE_TABLE + LISTED + "self.ln_f = nn.LayerNorm(d)",
-        "x = self.both(ids) + self.both.weight[self.vocab :][: ids.shape[1]]\n"
-        + EACH
-        + "return self.ln_f(x) @ self.both.weight[: self.vocab].T",
-    )
-    + GPT_BLOCK,
-    "one table, of positions and then of tokens": model(
-        ONE_TABLE + LISTED + "self.ln_f = nn.LayerNorm(d)",
-        "x = self.both(ids + 9) + self.both.weight[: ids.shape[1]]\n"
-        + EACH
-        + "return self.ln_f(x) @ self.both.weight[9:].T",
-    )
-    + GPT_BLOCK,
-    "one table as (d, vocab + positions)": model(
-        "self.both = nn.Parameter(torch.rand(d, vocab + 9))\nself.vocab = vocab\n"
-        + LISTED
-        + "self.ln_f = nn.LayerNorm(d)",
-        "tokens, positions = self.both.T.tensor_split([self.vocab])\n"
-        "x = tokens[ids] + positions[: ids.shape[1]]\n" + EACH + "return self.ln_f(x) @ tokens.T",
-    )
-    + GPT_BLOCK,
-    "a table that was a layer first": model(
-        "self.head = nn.Linear(d, vocab, bias=False)\n"
-        + AROUND
-        + "self.tok_emb.weight = self.head.weight\n"
-        + LISTED
-        + "self.ln_f = nn.LayerNorm(d)",
-        ENTER + EACH + "return self.head(self.ln_f(x))",
     )
     + GPT_BLOCK,
     "blocks under names of their own": model(
@@ -222,17 +176,69 @@ class Last(nn.Module):
         "return self.last(x) @ self.tok_emb.weight.T",
     ),
 }
+TABLES = {
+    "a head that shares its table": model(
+        AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)\n"
+        "self.head = nn.Linear(d, vocab, bias=False)\nself.head.weight = self.tok_emb.weight",
+        ENTER + EACH + "return self.head(self.ln_f(x))",
+    )
+    + GPT_BLOCK,
+    "tables as (d, vocab), blocks and norm in one sequence": model(
+        "self.a, self.b = nn.Parameter(torch.rand(d, vocab)), nn.Parameter(torch.rand(d, 9))\n"
+        "self.body = nn.Sequential(*(Block(d, heads, hidden) for _ in range(layers)),"
+        " nn.LayerNorm(d))",
+        "x = (self.a[:, ids].permute(1, 2, 0) + self.b[:, : ids.shape[1]].T)\n"
+        "return self.body(x) @ self.a",
+    )
+    + BARE_BLOCK,
+    "one table, of tokens and then of positions": model(
+        ONE_TABLE + LISTED + "self.ln_f = nn.LayerNorm(d)",
+        "x = self.both(ids) + self.both.weight[self.vocab :][: ids.shape[1]]\n"
+        + EACH
+        + "return self.ln_f(x) @ self.both.weight[: self.vocab].T",
+    )
+    + GPT_BLOCK,
+    "one table, of positions and then of tokens": model(
+        ONE_TABLE + LISTED + "self.ln_f = nn.LayerNorm(d)",
+        "x = self.both(ids + 9) + self.both.weight[: ids.shape[1]]\n"
+        + EACH
+        + "return self.ln_f(x) @ self.both.weight[9:].T",
+    )
+    + GPT_BLOCK,
+    "one table as (d, vocab + positions)": model(
+        "self.both = nn.Parameter(torch.rand(d, vocab + 9))\nself.vocab = vocab\n"
+        + LISTED
+        + "self.ln_f = nn.LayerNorm(d)",
+        "tokens, positions = self.both.T.tensor_split([self.vocab])\n"
+        "x = tokens[ids] + positions[: ids.shape[1]]\n" + EACH + "return self.ln_f(x) @ tokens.T",
+    )
+    + GPT_BLOCK,
+    "a table that was a layer first": model(
+        "self.head = nn.Linear(d, vocab, bias=False)\n"
+        + AROUND
+        + "self.tok_emb.weight = self.head.weight\n"
+        + LISTED
+        + "self.ln_f = nn.LayerNorm(d)",
+        ENTER + EACH + "return self.head(self.ln_f(x))",
+    )
+    + GPT_BLOCK,
+}
+MODELS = LAYERS | TABLES
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-@pytest.mark.parametrize("source", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("source", LAYERS.values(), ids=LAYERS)
 def test_the_layers_of_a_model_find_their_weights_and_gradients(
     adopted: Callable[..., Adopted], source: str, layers: int
 ) -> None:
-    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, layers, 12)
-    assert (adoption.missing, adoption.extra) == ((), ())
-    assert_agrees(theirs(IDS), ours(IDS))
-    assert_gradients_agree(theirs, ours, IDS, make=MAKE)
+    assert_whole(adopted(Model, source, 13, 8, 2, layers, 12), IDS, gradients=MAKE)
+
+
+@pytest.mark.parametrize("source", TABLES.values(), ids=TABLES)
+def test_the_tables_of_a_model_find_their_weights_and_gradients(
+    adopted: Callable[..., Adopted], source: str
+) -> None:
+    assert_whole(adopted(Model, source, 13, 8, 2, 2, 12), IDS, gradients=MAKE)
 
 
 def test_a_layer_as_large_as_an_attention_is_none(adopted: Callable[..., Adopted]) -> None:

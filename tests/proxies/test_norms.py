@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.testing import assert_agrees, assert_gradients_agree
+from grader.testing import assert_agrees
 from tests.support.attentions import TOKENS, Normed, linears, single
-from tests.support.seats import Adopted
+from tests.support.seats import Adopted, assert_whole
 from tests.support.transformers import MAKE, PLAIN, Block, Gains, X, block
 
 # --- around an attention -------------------------------------------------------------------------
@@ -38,10 +38,7 @@ def test_norms_are_adopted_with_what_they_multiply_by_and_add(
         "        spread = (apart.square().mean(-1, keepdim=True) + 1e-5).sqrt()\n"
         "        return self.scale * apart / spread + self.shift\n"
     )
-    theirs, ours, adoption = adopted(Normed, source, 3, 4)
-    assert (adoption.missing, adoption.extra) == ((), ())
-    assert_agrees(theirs(TOKENS), ours(TOKENS))
-    assert_gradients_agree(theirs, ours, TOKENS, make=MAKE)
+    assert_whole(adopted(Normed, source, 3, 4), TOKENS, gradients=MAKE)
 
 
 # --- in a block: norms that only multiply, and wrong ones ----------------------------------------
@@ -104,10 +101,7 @@ GAINS = {
 
 @pytest.mark.parametrize("source", GAINS.values(), ids=GAINS)
 def test_norms_without_a_shift_are_adopted(adopted: Callable[..., Adopted], source: str) -> None:
-    theirs, ours, adoption = adopted(Gains, source, 8, 2, 12)
-    assert (adoption.missing, adoption.extra) == ((), ())
-    assert_agrees(theirs(X), ours(X))
-    assert_gradients_agree(theirs, ours, X, make=MAKE)
+    assert_whole(adopted(Gains, source, 8, 2, 12), X, gradients=MAKE)
 
 
 def test_norms_under_each_others_names_stay_wrong(adopted: Callable[..., Adopted]) -> None:

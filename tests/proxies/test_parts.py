@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.testing import assert_agrees, assert_gradients_agree
-from tests.support.seats import Adopted
+from tests.support.seats import Adopted, assert_whole
 from tests.support.transformers import CONTEXT, MAKE, Pair, X, block
 
 PAIRS = {
@@ -103,7 +102,4 @@ class Back(nn.Module):
 def test_two_attentions_of_one_block_are_told_apart(
     adopted: Callable[..., Adopted], source: str
 ) -> None:
-    theirs, ours, adoption = adopted(Pair, source, 8, 2, 12)
-    assert (adoption.missing, adoption.extra) == ((), ())
-    assert_agrees(theirs(X, CONTEXT), ours(X, CONTEXT))
-    assert_gradients_agree(theirs, ours, X, CONTEXT, make=MAKE)
+    assert_whole(adopted(Pair, source, 8, 2, 12), X, CONTEXT, gradients=MAKE)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from torch import nn
 
 from grader.proxies.adoption import also_learned
 from grader.testing import assert_agrees, assert_gradients_agree
@@ -26,81 +28,85 @@ from tests.support.seats import Adopted
 
 # --- missing and extra biases --------------------------------------------------------------------
 
+USED = "return attend(self.q(x), self.k(x), self.v(x))"
+BIASES = {"W_query.bias", "W_key.bias", "W_value.bias"}
 
-def test_missing_biases_are_reported_and_zero_in_the_reference(
-    adopted: Callable[..., Adopted],
+# An answer, the arguments that make it and the reference, and what either side has alone.
+Unpaired = tuple[type[nn.Module], str, tuple[Any, ...], set[str], set[str]]
+UNPAIRED: dict[str, Unpaired] = {
+    "every bias is missing": (Single, ALIASED, (3, 4, True), BIASES, set()),
+    "one bias is missing": (
+        Many,
+        WIDE.replace("nn.Linear(d_out, d_out)", "nn.Linear(d_out, d_out, bias=False)"),
+        (3, 6, 2),
+        {"out_proj.bias"},
+        set(),
+    ),
+    "biases are missing in every head, and reported once a role": (
+        Wrapper, HEADS.replace("d_out, True)", "d_out, False)"), (3, 4, 2), BIASES, set()
+    ),
+    "every layer has a bias too many": (
+        Single,
+        single(linears("q", "k", "v", bias="True"), USED),
+        (3, 4),
+        set(),
+        {"q.bias", "k.bias", "v.bias"},
+    ),
+    "biases too many do not hinder the search": (
+        Single,
+        single(
+            linears("alpha", "beta", "gamma", bias="True"),
+            "return attend(self.beta(x), self.gamma(x), self.alpha(x))",
+        ),
+        (3, 4),
+        set(),
+        {"alpha.bias", "beta.bias", "gamma.bias"},
+    ),
+    "a bias of another size": (
+        Single,
+        single(
+            linears("q", "k", "v") + "\nself.q_bias = nn.Parameter(torch.ones(1))",
+            "return attend(self.q(x) + self.q_bias, self.k(x), self.v(x))",
+        ),
+        (3, 4, True),
+        BIASES,
+        {"q_bias"},
+    ),
+    "a layer without a role": (
+        Single,
+        single(
+            linears("q", "k", "v") + "\nself.last = nn.Linear(1, d_out)", USED + " + self.last.bias"
+        ),
+        (3, 4),
+        set(),
+        {"last.weight", "last.bias"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unpaired", UNPAIRED.values(), ids=UNPAIRED)
+def test_what_one_side_has_alone_is_reported_and_adds_nothing(
+    adopted: Callable[..., Adopted], unpaired: Unpaired
 ) -> None:
-    source = ALIASED
-    theirs, ours, adoption = adopted(Single, source, 3, 4, True)
-    assert set(adoption.missing) == {"W_query.bias", "W_key.bias", "W_value.bias"}
-    assert adoption.extra == ()
+    reference, source, arguments, missing, extra = unpaired
+    theirs, ours, adoption = adopted(reference, source, *arguments)
+    assert (set(adoption.missing), set(adoption.extra)) == (missing, extra)
+    x = TOKENS if reference is Single else BATCH
+    assert_agrees(theirs(x), ours(x))
+    assert not any(theirs.values()[path].any() for path in extra if path.endswith("bias"))
+
+
+def test_missing_biases_are_zero_in_the_reference(adopted: Callable[..., Adopted]) -> None:
+    theirs, ours, adoption = adopted(Single, ALIASED, 3, 4, True)
     assert not any(ours.get_parameter(role).any() for role in adoption.missing)
     assert ours.W_query.weight.all()
-    assert_agrees(theirs(TOKENS), ours(TOKENS))
     assert_gradients_agree(theirs, ours, TOKENS, make=MAKE)
 
 
-def test_one_missing_bias_is_reported_alone(adopted: Callable[..., Adopted]) -> None:
-    source = WIDE.replace(
-        "self.wo = nn.Linear(d_out, d_out)", "self.wo = nn.Linear(d_out, d_out, bias=False)"
-    )
-    theirs, ours, adoption = adopted(Many, source, 3, 6, 2)
-    assert adoption.missing == ("out_proj.bias",)
-    assert_agrees(theirs(BATCH), ours(BATCH))
-
-
-def test_biases_missing_in_every_head_are_reported_once_a_role(
-    adopted: Callable[..., Adopted],
-) -> None:
-    source = HEADS.replace("d_out, True)", "d_out, False)")
-    theirs, ours, adoption = adopted(Wrapper, source, 3, 4, 2)
-    assert set(adoption.missing) == {"W_query.bias", "W_key.bias", "W_value.bias"}
-    assert_agrees(theirs(BATCH), ours(BATCH))
-
-
-def test_extra_biases_are_reported_and_zero_in_the_students_module(
-    adopted: Callable[..., Adopted],
-) -> None:
-    source = single(
-        linears("q_proj", "k_proj", "v_proj", bias="True"),
-        "return attend(self.q_proj(x), self.k_proj(x), self.v_proj(x))",
-    )
-    theirs, ours, adoption = adopted(Single, source, 3, 4)
-    assert set(adoption.extra) == {"q_proj.bias", "k_proj.bias", "v_proj.bias"}
-    assert not any(theirs.values()[path].any() for path in adoption.extra)
-    assert_agrees(theirs(TOKENS), ours(TOKENS))
+def test_extra_biases_leave_the_gradients_alone(adopted: Callable[..., Adopted]) -> None:
+    _, source, arguments, _, _ = UNPAIRED["every layer has a bias too many"]
+    theirs, ours, _ = adopted(Single, source, *arguments)
     assert_gradients_agree(theirs, ours, TOKENS, make=MAKE)
-
-
-def test_a_bias_of_another_size_is_extra(adopted: Callable[..., Adopted]) -> None:
-    source = single(
-        linears("q", "k", "v") + "\nself.q_bias = nn.Parameter(torch.ones(1))",
-        "return attend(self.q(x) + self.q_bias, self.k(x), self.v(x))",
-    )
-    theirs, ours, adoption = adopted(Single, source, 3, 4, True)
-    assert adoption.extra == ("q_bias",)
-    assert "W_query.bias" in adoption.missing
-    assert_agrees(theirs(TOKENS), ours(TOKENS))
-
-
-def test_extra_biases_do_not_hinder_the_search(adopted: Callable[..., Adopted]) -> None:
-    source = single(
-        linears("alpha", "beta", "gamma", bias="True"),
-        "return attend(self.beta(x), self.gamma(x), self.alpha(x))",
-    )
-    theirs, ours, adoption = adopted(Single, source, 3, 4)
-    assert set(adoption.extra) == {"alpha.bias", "beta.bias", "gamma.bias"}
-    assert_agrees(theirs(TOKENS), ours(TOKENS))
-
-
-def test_a_bias_of_a_layer_without_a_role_becomes_zero(adopted: Callable[..., Adopted]) -> None:
-    source = single(
-        linears("q", "k", "v") + "\nself.last = nn.Linear(1, d_out)",
-        "return attend(self.q(x), self.k(x), self.v(x)) + self.last.bias",
-    )
-    theirs, ours, adoption = adopted(Single, source, 3, 4)
-    assert set(adoption.extra) == {"last.weight", "last.bias"}
-    assert_agrees(theirs(TOKENS), ours(TOKENS))
 
 
 # --- other parameters ----------------------------------------------------------------------------

@@ -5,12 +5,17 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
+import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from grader.course.course import load_course
+from grader.course.course import SHEET, load_course
 from grader.mistakes import load_library
 from grader.records.files import files_in
 from tests.support.bundles import release_recorded
@@ -142,21 +147,35 @@ def secrets() -> dict[str, str]:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """A file as text; every text in it, where it is JSON."""
+    """A file as text; every text in it, where it is JSON or a sheet."""
     data = path.read_bytes()
+    if path.name == SHEET:
+        for row in rows(path):
+            yield from decoded(list(row))
+        return
     if path.suffix in (".json", ".ipynb"):
         yield from decoded(json.loads(data))
         return
     try:
         yield data.decode("utf-8")
     except UnicodeDecodeError:
-        yield data.decode("latin-1")  # tensors: every byte is a character
+        yield data.decode("latin-1")
+
+
+def rows(sheet: Path) -> Iterator[tuple[Any, ...]]:
+    """Every row of a sheet; the value as it was before it was packed."""
+    with closing(sqlite3.connect(sheet)) as opened:
+        select = "SELECT rows.*, value FROM contents LEFT JOIN rows USING (digest)"
+        for *key, value in opened.execute(select):
+            yield *key, msgspec.msgpack.decode(value)
 
 
 def decoded(value: object) -> Iterator[str]:
     """Every text in it; a list of lines, as notebooks have them, as one."""
     if isinstance(value, str):
         yield value
+    elif isinstance(value, bytes):
+        yield value.decode("latin-1")  # tensors: every byte is a character
     elif isinstance(value, list):
         if value and all(isinstance(line, str) for line in value):
             yield "".join(value)
@@ -165,7 +184,7 @@ def decoded(value: object) -> Iterator[str]:
                 yield from decoded(part)
     elif isinstance(value, dict):
         for key, part in value.items():
-            yield key
+            yield str(key)
             yield from decoded(part)
 
 
@@ -212,6 +231,25 @@ def test_nothing_hidden_stands_in_a_bundle(bundle: Path, hidden: dict[str, str])
     assert leaks(bundle, hidden) == []
 
 
+def test_every_row_of_a_bundle_is_public_and_names_no_place(bundle: Path) -> None:
+    kinds = set()
+    for kind, _, test, _, hidden, _, value in rows(bundle / "exercises" / "recorded" / SHEET):
+        kinds.add(kind)
+        assert (hidden, test.partition(" ")[0]) in ((0, "public"), (0, ""))
+        raised = [one for one in parts(value) if one.get("type") == "raised"]
+        assert not any(one.get("place") or one.get("uses") for one in raised)
+    assert kinds == {"asked", "gave", "built", "facts", "exercise"}
+
+
+def parts(value: Any) -> Iterator[dict[Any, Any]]:
+    """Every mapping in it."""
+    if isinstance(value, dict):
+        yield value
+    within = value.values() if isinstance(value, dict) else value
+    for part in within if isinstance(value, dict | list) else ():
+        yield from parts(part)
+
+
 def pieces(path: Path) -> list[bytes]:
     """Some of a file's bytes, from every part of it."""
     data = path.read_bytes()
@@ -231,9 +269,8 @@ def test_no_trained_weights_stand_in_a_bundle(bundle: Path) -> None:
     ("name", "wrapped"),
     [
         ("exercises/softmax.py", "{}"),
-        ("exercises/recorded/softmax.json", '{{"a": ["{}"]}}'),
         ("notebooks/softmax.ipynb", '{{"cells": [{{"source": ["x\\n", "{}"]}}]}}'),
-        ("exercises/recorded/softmax.safetensors", "{}"),
+        (f"exercises/recorded/{SHEET}", "{}"),
         ("grader/notes.md", "- {}"),
     ],
 )
@@ -246,6 +283,11 @@ def test_the_search_finds_what_was_planted(
         planted = tmp_path / kind.__name__ / name
         planted.parent.mkdir(parents=True)
         text = wrapped.format(secret.replace("(", "( ").replace('"', "'")).encode()
-        before = (bundle / name).read_bytes() if planted.suffix == ".safetensors" else b""
-        planted.write_bytes(before + text)
+        if planted.name == SHEET:
+            shutil.copyfile(bundle / name, planted)
+            with closing(sqlite3.connect(planted)) as sheet, sheet:
+                row = b"planted", msgspec.msgpack.encode({"text": [text.decode()]})
+                sheet.execute("INSERT INTO contents VALUES (?, ?)", row)
+        else:
+            planted.write_bytes(text)
         assert leaks(tmp_path / kind.__name__, hidden), f"{kind.__name__}: {secret}"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack
+import sqlite3
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from grader.course.course import Course, load_course
+from grader.course.course import SHEET, Course, load_course
 from grader.grading.order import Order
-from grader.grading.recorded import UnitSheet
+from grader.grading.replays import Given
 from grader.mistakes import load_library
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
@@ -97,79 +98,113 @@ def test_mistakes_are_named_without_their_text(both: tuple[dict, dict]) -> None:
     assert "The mean is added" in told
 
 
+def bytes_in(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.*")}
+
+
 def test_the_same_course_makes_the_same_bytes(
-    tiny: Course, tiny_recording: Path, tmp_path: Path
+    tiny: Course, tiny_recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record_course(tiny, tmp_path)
-    files = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
-    assert len(files) == 7
-    for file in files:
-        assert (tmp_path / file).read_bytes() == (tiny_recording / "recorded" / file).read_bytes()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    record_course(tiny, tmp_path / "recorded")
+    assert bytes_in(tmp_path / "recorded") == bytes_in(tiny_recording / "recorded")
+    assert len(bytes_in(tmp_path / "recorded")) == 3
+
+
+def test_what_is_known_is_not_run_again(
+    tiny: Course, tiny_recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_to_be_called(*_: object) -> Given:
+        raise AssertionError("it was known how this ends")
+
+    done: list[str] = []
+    monkeypatch.setattr("grader.release.recording.replay", not_to_be_called)
+    record_course(tiny, tmp_path / "recorded", done.append)
+    assert bytes_in(tmp_path / "recorded") == bytes_in(tiny_recording / "recorded")
+    assert done == [*tiny.exercises]
+
+
+def test_hidden_rows_of_the_same_sheet_stay_out_of_a_bundle(
+    warm: Warm, tiny: Course, tiny_recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever else is known: a grading with the public seed, and of other mistakes."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    order = Order(tiny, tiny.seed, tiny.tests_of(), isolation="weak", remembers=True)
+    with sharing(warm), order.desk() as desk:
+        assert desk.known is not None
+        hidden = [test for test in desk.tests["center"] if test.hidden]
+        for test in desk.tests["center"]:
+            for mistake in (*desk.known.mistakes("center"), *desk.known.mistakes("weigh")):
+                desk.known.given(mistake, test.key, test.cases[0].label)
+                desk.known.built_on(mistake, test.key, test.cases[0].label)
+    assert hidden
+    record_course(tiny, tmp_path / "recorded")
+    assert bytes_in(tmp_path / "recorded") == bytes_in(tiny_recording / "recorded")
+
+
+def test_where_nothing_can_be_kept_nothing_is_released(
+    tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(CallError, match="could not be kept"):
+        record_course(tiny, tmp_path / "recorded")
 
 
 def test_what_references_give_on_a_mistake_is_recorded_without_exceptions() -> None:
     folder = recordings(load_course(ROOT / "exercises"))
-    followed = raised = 0
-    for path in sorted(folder.glob("*.json")):
-        if path.name == "course.json":
-            continue
-        sheet = msgspec.json.decode(path.read_bytes(), type=UnitSheet)
-        numbers = {n for cases in sheet.built.values() for n in cases.values()}
-        kept = [value for number in numbers for value in sheet.heard[number]]
-        assert not any(isinstance(value, Raised) for value in kept), path.name
-        followed += len(numbers)
-        raised += sum(isinstance(value, Raised) for heard in sheet.heard for value in heard)
-    assert followed > 100
-    assert raised > 0  # mistakes do raise: it is of them that nothing is built
+    select = "SELECT kind, value FROM rows JOIN contents USING (digest) WHERE kind IN (?, ?)"
+    with closing(sqlite3.connect(folder / SHEET)) as sheet:
+        rows = sheet.execute(select, ("gave", "built")).fetchall()
+    heard = [(kind, msgspec.msgpack.decode(value, type=Given).heard) for kind, value in rows]
+    raised = [kind for kind, values in heard for value in values if isinstance(value, Raised)]
+    assert sum(kind == "built" for kind, _ in heard) > 100
+    assert {*raised} == {"gave"}  # mistakes do raise: it is of them that nothing is built
 
 
 # --- recordings that are no good -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", ["course.json", "basics.json", "basics.safetensors"])
 @pytest.mark.parametrize("what", ["garbage", "half", "nothing", "gone"])
-def test_a_damaged_recording_is_told_in_one_line(
-    bundle: Path, grader: Grader, file: str, what: str
-) -> None:
-    path = bundle / "recorded" / file
+def test_a_damaged_recording_is_told_in_one_line(bundle: Path, grader: Grader, what: str) -> None:
+    path = bundle / "recorded" / SHEET
     whole = path.read_bytes()
     if what == "gone":
         path.unlink()
     else:
-        path.write_bytes({"garbage": b"\xff\x00?" * 99, "half": whole[:99], "nothing": b""}[what])
+        half = whole[: len(whole) // 2]
+        path.write_bytes({"garbage": b"\xff\x00?" * 99, "half": half, "nothing": b""}[what])
     (bundle / "basics.py").write_text("def staircase(size):\n    return size\n", "utf-8")
     ran = grader("check", "staircase", "center", "--course", bundle)
-    if ran.code == 1:  # nothing was asked of this file
-        assert file == "basics.safetensors"
-        (bundle / "basics.py").write_text(
-            "import torch\ndef staircase(size):\n    return torch.ones(size, size) > 0\n", "utf-8"
-        )
-        ran = grader("check", "staircase", "--course", bundle)
     assert ran.code == 2
     assert ran.err.count("\n") == 1
     assert f"{path} is damaged or missing" in ran.err
 
 
-def test_a_tensor_that_was_changed_is_not_believed(bundle: Path, grader: Grader) -> None:
-    path = bundle / "recorded" / "basics.safetensors"
-    data = bytearray(path.read_bytes())
-    start = 8 + int.from_bytes(data[:8], "little")
-    data[start:] = bytes(byte ^ 1 for byte in data[start:])
-    path.write_bytes(data)
+def changed(bundle: Path, statement: str) -> None:
+    with closing(sqlite3.connect(bundle / "recorded" / SHEET)) as sheet, sheet:
+        sheet.execute(statement)
+
+
+def test_a_row_that_was_changed_is_not_believed(bundle: Path, grader: Grader) -> None:
+    changed(
+        bundle,
+        "UPDATE contents SET value = (SELECT value FROM contents JOIN rows USING (digest) "
+        "WHERE kind = 'asked' AND name = 'center') WHERE digest IN "
+        "(SELECT digest FROM rows WHERE kind = 'asked' AND name = 'staircase')",
+    )
     text = "import torch\ndef staircase(size):\n    return torch.ones(size, size) > 0\n"
     (bundle / "basics.py").write_text(text, "utf-8")
     ran = grader("check", "staircase", "--course", bundle)
     assert (ran.code, "is damaged or missing" in ran.err) == (2, True)
+    assert "is damaged or missing" in grader("doctor", "--course", bundle).out
 
 
 def test_a_recording_of_another_version_or_course_is_refused(bundle: Path, grader: Grader) -> None:
-    path = bundle / "recorded" / "course.json"
-    head = msgspec.json.decode(path.read_bytes())
-    path.write_bytes(msgspec.json.encode({**head, "schema": 99}))
-    assert "another version" in grader("check", "--course", bundle).err
-    del head["contracts"]["center"]
-    path.write_bytes(msgspec.json.encode(head))
+    changed(bundle, "DELETE FROM rows WHERE (kind, name) = ('exercise', 'center')")
     assert "another course" in grader("check", "--course", bundle).err
+    changed(bundle, "PRAGMA user_version = 99")
+    assert "another version" in grader("check", "--course", bundle).err
 
 
 def test_a_check_that_was_changed_asks_for_what_nobody_recorded(

@@ -38,11 +38,20 @@ def quick_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("grader.release.recording.record_course", recorded_in_name)
 
 
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of the course, all but its recordings."""
-    write_student_bundle(COURSE, tmp_path / "bundle")
-    return tmp_path / "bundle"
+    folder = tmp_path_factory.mktemp("written") / "bundle"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("grader.release.recording.record_course", recorded_in_name)
+        write_student_bundle(COURSE, folder)
+    return folder
+
+
+@pytest.fixture
+def bundle(original: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be changed."""
+    return shutil.copytree(original, tmp_path / "bundle")
 
 
 @pytest.fixture
@@ -77,7 +86,7 @@ def test_the_readme_of_an_assignment_names_what_is_asked_of_a_unit(tmp_path: Pat
     )
     text = (tmp_path / "bundle" / "README.md").read_text("utf-8")
     assert "| 1 | `causal_attention.py` | No peeking | 1 of 5: `masked_softmax` |\n" in text
-    assert "| 2 | `positions.py` | Where a token stands | 4 |\n\nWhere exercises are named" in text
+    assert "| 2 | `positions.py` | Where a token stands | 4 |\n\nIf a row names exercises" in text
     assert "begin with `masked_softmax`. Open `exercises/causal_attention.py`" in text
 
 
@@ -97,7 +106,7 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         ".gitignore",
         "pyproject.toml",
         "exercises/course.toml",
-        "exercises/recorded/course.json",
+        "exercises/recorded/sheet.sqlite",
         SUMS.as_posix(),
         *(f"exercises/{unit}.py" for unit in UNITS),
         *(f"exercises/recorded/stubs/{unit}.py" for unit in UNITS),
@@ -283,9 +292,9 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     assert bytes_in(tmp_path) == {"notes.txt": b"mine"}
 
 
-def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+def test_an_empty_folder_is_filled(tiny_copy: Course, tmp_path: Path) -> None:
     (tmp_path / "bundle").mkdir()
-    write_student_bundle(COURSE, tmp_path / "bundle")
+    write_student_bundle(tiny_copy, tmp_path / "bundle")
     assert (tmp_path / "bundle" / "README.md").is_file()
 
 
@@ -348,7 +357,7 @@ def test_init_writes_the_course_that_the_wheel_carries(carried: Path, tmp_path: 
 
 def test_init_leaves_a_folder_with_files_alone(carried: Path, tmp_path: Path) -> None:
     write_course(tmp_path / "attention")
-    with pytest.raises(CallError, match="not an empty folder: name another one"):
+    with pytest.raises(CallError, match="not an empty folder: name another"):
         write_course(tmp_path / "attention")
 
 

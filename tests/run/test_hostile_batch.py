@@ -150,7 +150,7 @@ def test_a_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
         honest = samples[n % len(samples)]
         hand_in(honest, class_folder, f"{n:03}-honest-{honest.stem}")
         attack = hostile[n * len(hostile) // EACH_HALF]
-        hand_in(attack.path, class_folder, f"{n:03}-hostile")
+        attack.put(class_folder, f"{n:03}-hostile")
     before = children()
     files, kernel = of_jails(*WRITABLE), shared_kernel_objects()
 
@@ -211,7 +211,7 @@ def test_ctrl_c_ends_every_process_and_keeps_what_was_graded(
     os.killpg(running.pid, signal.SIGINT)
     _, told = running.communicate()
     assert running.returncode == 130
-    assert told.decode().startswith("grader: stopped; what was graded so far is kept in")
+    assert told.decode().startswith("grader: stopped; the grades so far are kept in")
     assert left_over(before) == set()
     assert 0 < graded_so_far(out) < 13
 

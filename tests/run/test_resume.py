@@ -222,7 +222,7 @@ def test_grading_again_goes_on_where_it_stopped_and_keeps_the_old_grades(
     stop_at("bob")
     assert grader(*again).code == 130
     refused = grader("export", tmp_path / "out", "--to", "csv", "--course", course)
-    assert (refused.code, "`grader grade --again` once more" in refused.err) == (2, True)
+    assert (refused.code, "run the same `grader grade --again` again" in refused.err) == (2, True)
     stop_at("")
     assert reused(grader(*again)) == {"ada": True, "bob": False, "cleo": False}
     with open_gradebook(tmp_path / "out", "tiny") as book:
@@ -307,7 +307,7 @@ def test_a_jail_that_was_killed_while_it_waited_costs_nobody_anything(
     def kill(_: Jail) -> None:
         ahead = warm_of(desk)._ahead
         assert ahead is not None
-        warm_of(desk)._hear(ahead)  # it is there
+        warm_of(desk)._await_reply(ahead)  # it is there
         for jail in psutil.Process(process_of(warm_of(desk)).pid).children():
             jail.kill()
 
@@ -400,7 +400,7 @@ def test_the_work_of_a_process_that_was_killed_is_done_by_another(
     done = share(order, partial(dies_once, tmp_path), range(8), 2)
     assert sorted(done) == [*range(8)]
     with pytest.raises(
-        HostFault, match=r"^3: 2 processes ended unexpectedly while they were at it"
+        HostFault, match=r"^3: 2 processes ended unexpectedly while they worked on it"
     ):
         list(share(order, dies_at_three, range(8), 2))
 
@@ -408,7 +408,7 @@ def test_the_work_of_a_process_that_was_killed_is_done_by_another(
 @pytest.mark.parametrize(
     ("work", "told"),
     [
-        (dies_while_it_answers, "^3: 2 processes ended unexpectedly while they were at it"),
+        (dies_while_it_answers, "^3: 2 processes ended unexpectedly while they worked on it"),
         (raises_what_cannot_travel, "cannot be put into words"),
         (answers_what_cannot_travel, "pickle"),
     ],
@@ -467,7 +467,7 @@ def test_a_full_disk_is_told_in_one_line_and_the_next_run_goes_on(
     before = len(ran.out.splitlines())
     assert 0 < before < 8
     assert (ran.code, ran.err.count("\n")) == (3, 1)
-    assert "make room, and give the same call again" in ran.err
+    assert "make room, and run the same command again" in ran.err
     assert not (tmp_path / "out" / "gradebook.csv").exists()
     assert sum(reused(grader(*call, "--out", tmp_path / "out")).values()) == before
     assert results(tmp_path / "out") == results(tmp_path / "calm")
@@ -515,11 +515,11 @@ def test_two_gradings_never_share_a_folder_and_readers_may(
         for call in (("grade", students, "--only", "center"), ("grade", "--again")):
             ran = grader(*call, *out)
             assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-            assert "another grading is at work on" in ran.err
+            assert "another grading into" in ran.err
         with open_gradebook(tmp_path / "out", "tiny") as book:
             book.unfinished = "grader grade"
         assert grader("explain", tmp_path / "out", "bob", "center", "--course", TINY).code == 0
         assert grader("report", tmp_path / "out", "--course", TINY).code == 0
         refused = grader("export", tmp_path / "out", "--to", "csv", "--course", TINY)
-        assert (refused.code, "wait for its end" in refused.err) == (2, True)
+        assert (refused.code, "wait until it ends" in refused.err) == (2, True)
     assert set(graded().values()) == {True}

@@ -44,8 +44,8 @@ def test_a_test_has_what_it_has_not_used_itself(time: Budget) -> None:
 def test_what_a_process_used_still_counts_when_it_is_gone(time: Budget) -> None:
     time.begin_test("center", Used(cpu=3.0, idle=1.0))
     time.note_end(Used(cpu=5.0, idle=2.5))
-    assert time.left(Used(cpu=1.0)) == Left(PER_TEST - 3.0, "test")
-    assert time.idle_left(Used(idle=0.5)) == IDLE_TEST - 2.0
+    assert time.left(Used(cpu=1.0)) == Left(PER_TEST - 3.0, "test", IDLE_TEST - 1.5)
+    assert time.left(Used(idle=0.5)).idle_seconds == IDLE_TEST - 2.0
 
 
 @pytest.mark.parametrize(("used", "whose"), [(IN_ALL - 2, "test"), (IN_ALL + 2, "submission")])
@@ -79,11 +79,11 @@ def test_who_waits_uses_up_a_test_and_a_submission_by_the_clock_on_the_wall(
 
 def test_who_has_rested_for_long_may_still_rest_for_a_moment_in_each_test(time: Budget) -> None:
     time.begin_test("center", Used())
-    assert time.idle_left(Used()) == IDLE_TEST
-    assert time.idle_left(Used(idle=IDLE_TEST + 1.0)) == 0.0
+    assert time.left(Used()).idle_seconds == IDLE_TEST
+    assert time.left(Used(idle=IDLE_TEST + 1.0)).idle_seconds == 0.0
     time.begin_test("center", Used(idle=IDLE_SUBMISSION - 1.0))
-    assert time.idle_left(Used(idle=IDLE_SUBMISSION - 1.0)) == 1.0
-    assert time.idle_left(Used(idle=IDLE_SUBMISSION + 1.0)) == IDLE_MOMENT
+    assert time.left(Used(idle=IDLE_SUBMISSION - 1.0)).idle_seconds == 1.0
+    assert time.left(Used(idle=IDLE_SUBMISSION + 1.0)).idle_seconds == IDLE_MOMENT
 
 
 @pytest.mark.parametrize(

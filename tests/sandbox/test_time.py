@@ -5,19 +5,22 @@ from __future__ import annotations
 import pytest
 
 from grader import wire
+from grader.sandbox.budget import Left
 from grader.sandbox.session import Limits, Session, StudentLost
 
 
 class Busy:
     """A channel that says so many CPU seconds after each answer."""
 
+    idle_seconds = 0.0
+
     def __init__(self, seconds: float) -> None:
         self._each, self._spent = seconds, 0.0
         self.closed = False
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+    def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
         """Answer, in its own time."""
-        del cpu_seconds
+        del left
         if isinstance(request, wire.Open):
             return wire.Listing([])
         self._spent += self._each
@@ -35,9 +38,9 @@ class Busy:
 class Unlisted(Busy):
     """A channel that answers something else when it is asked what there is."""
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+    def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
         """Answer the wrong question."""
-        del request, cpu_seconds
+        del request, left
         return wire.Outcomes([])
 
 

@@ -15,10 +15,10 @@ from grader.course.course import NAMED, Course, load_course
 from grader.records.faults import CallError
 from grader.release.courses import copy_exercises
 from grader.release.notebooks import cells_of
-from grader.student.tutor import tutor
+from grader.student.tutor import Tutor
 from tests.conftest import Grader
 from tests.support.places import TINY
-from tests.support.watching import Desk, Reader, fake, play
+from tests.support.watching import Desk, play, reading
 
 SPREAD = '''\
 """How far three numbers lie apart.
@@ -197,20 +197,20 @@ def test_watch_names_the_experiment_below_the_statement(
 ) -> None:
     async def scenario(desk: Desk) -> None:
         await desk.sees(LINE)
-        desk.lesson.go("staircase")
-        assert desk.lesson.see_why() == ""
+        await desk.press("n")
+        await desk.sees("Build a square of booleans")
+        assert "See why" not in desk.text
 
     play(course, scenario, start="center", size=size)
 
 
 def test_plain_watch_names_it_too(course: Course) -> None:
-    reader = Reader(course, fake(course), "center")
-    reader.reads(LINE)
-    reader.leaves()
+    with reading(course) as reader:
+        reader.reads(LINE)
 
 
 def test_an_assistant_reads_it_with_the_statement(course: Course) -> None:
-    tools = tutor(course)
+    tools = Tutor(course)
     assert tools.statement("center").endswith(f"\n\n{LINE}")
     assert "See why" not in tools.statement("staircase")
     tools.close()

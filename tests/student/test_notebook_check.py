@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import ast
-import linecache
+import _thread
 import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import nbformat
 import numpy as np
 import pytest
 import torch
+from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
 
 import grader
@@ -44,13 +44,7 @@ def softmax_rows(scores):
 """
 FORBIDDEN = "def softmax_naive(scores):\n    return torch.softmax(scores, 0)\n"
 RAISES = "def softmax_naive(scores):\n    return helper(scores)\n\ndef helper(x):\n    x.nothing\n"
-# Interrupts itself as the stop button would, in the midst of a loop.
-ENDLESS = """\
-import signal
-def softmax_naive(scores):
-    while True:
-        signal.raise_signal(signal.SIGINT)
-"""
+ENDLESS = "def softmax_naive(scores):\n    while True:\n        pass\n"
 
 Cell = Callable[[str], Any]
 
@@ -66,26 +60,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
-    """Run a cell's text in one namespace, as a notebook would, and return its last value."""
+def cell(shell: InteractiveShell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
+    """Run a cell in a notebook of its own, and return its last value."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(
         "grader.course.course.__file__", str(folder.parent / "grader" / "course" / "course.py")
     )
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    count = 0
 
     def run(text: str) -> Any:
-        nonlocal count
-        count += 1
-        file = f"<ipython-input-{count}-0123456789ab>"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        *body, last = ast.parse(text).body
-        if not isinstance(last, ast.Expr):
-            exec(compile(text, file, "exec"), namespace)
-            return None
-        exec(compile(ast.Module(body, []), file, "exec"), namespace)
-        return eval(compile(ast.Expression(last.value), file, "eval"), namespace)
+        ran = shell.run_cell(text, store_history=True)  # type: ignore[no-untyped-call]
+        ran.raise_error()
+        return ran.result
 
     run(IMPORTS)
     yield run
@@ -198,25 +183,66 @@ def test_an_exception_is_told_with_its_cell_and_line(cell: Cell) -> None:
     assert "x.nothing" in text
 
 
-def test_a_definition_may_be_imported_from_a_file(
-    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "my_own_softmax.py").write_text(RAISES, "utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+Beside = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def beside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
+    """Write a file into the folder of the notebook."""
+    monkeypatch.syspath_prepend(folder)  # as for a kernel
+    written: list[Path] = []
+
+    def write(name: str, text: str) -> Path:
+        written.append(folder / name)
+        written[-1].write_text(text, "utf-8")
+        return written[-1]
+
+    yield write
+    for path in written:
+        path.unlink()
+        sys.modules.pop(path.stem, None)
+
+
+def test_a_definition_may_be_imported_from_a_file(cell: Cell, beside: Beside) -> None:
+    beside("my_own_softmax.py", RAISES)
     cell("from my_own_softmax import softmax_naive")
     text = words(repr(cell('grader.check("softmax_naive")')))
     assert "my_own_softmax.py line 5 raised AttributeError" in text
 
 
-def test_a_stub_that_was_imported_from_a_file_is_told(
+def test_a_helper_may_be_imported_from_a_file(cell: Cell, beside: Beside) -> None:
+    beside("my_helpers.py", "def total(scores):\n    return scores.sum()\n")
+    cell(f"from my_helpers import total\n{RIGHT.replace('e.sum()', 'total(e)')}")
+    assert cell('grader.check("softmax_naive")').solved
+
+
+def test_an_answer_may_be_imported_from_a_notebook_that_is_saved(
+    cell: Cell, beside: Beside, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
+    made.cells = [nbformat.v4.new_code_cell(f"import torch\n{RIGHT}")]  # type: ignore[no-untyped-call]
+    beside("mine.ipynb", nbformat.writes(made))  # type: ignore[no-untyped-call]
+    cell("from grader.mine import softmax_naive")
+    assert "yours, from mine.ipynb cell 1" in capsys.readouterr().out
+    assert cell('grader.check("softmax_naive")').solved
+
+
+def test_a_file_that_nobody_hands_in_is_none_to_import_from(
     cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "my_stubs.py").write_text(STUB, "utf-8")
+    (tmp_path / "far_away.py").write_text(RIGHT, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
+    cell("from far_away import softmax_naive")
+    result = cell('grader.check("softmax_naive")')
+    assert not result.solved
+    assert "softmax_naive is in this kernel, and in the text of no cell" in words(repr(result))
+
+
+def test_a_stub_that_was_imported_from_a_file_is_told(cell: Cell, beside: Beside) -> None:
+    beside("my_stubs.py", STUB)
     cell("import my_stubs\ndef softmax_naive(scores):\n    return my_stubs.softmax_naive(scores)\n")
     text = words(repr(cell('grader.check("softmax_naive")')))
-    assert "cell [2] line 3 raised NotImplementedError" in text
-    assert "`raise NotImplementedError` in my_stubs.py line 3 is still the stub: define it" in text
+    assert "my_stubs.py line 3 still raises NotImplementedError: there is a part to write" in text
 
 
 USES_ANOTHER = "def softmax_naive(scores):\n    return shares(torch.exp(scores))\n"
@@ -250,14 +276,9 @@ def test_an_earlier_exercise_that_is_at_fault_is_named_first(cell: Cell, how: st
 
 
 @pytest.mark.parametrize("end", ["gives_the_weights_of_the_example", "keeps_float64"])
-def test_an_assertion_names_the_earlier_exercise_that_is_at_fault(
-    cell: Cell, monkeypatch: pytest.MonkeyPatch, end: str
-) -> None:
+def test_an_assertion_names_the_earlier_exercise_that_is_at_fault(cell: Cell, end: str) -> None:
     earlier, said = AT_FAULT["wrong"]
     cell(earlier + SHARES + USES_ANOTHER)
-    shell = SimpleNamespace(user_ns=cell("globals()"))
-    python = SimpleNamespace(get_ipython=lambda: shell)
-    monkeypatch.setitem(sys.modules, "IPython", python)
     with pytest.raises(AssertionError, match=f"^{re.escape(said)}"):
         notebook.require("softmax_naive", f"test_softmax_naive_{end}")
 
@@ -396,12 +417,12 @@ def test_a_check_leaves_the_session_as_it_was(
     try:
         with torch.no_grad(), torch.device("meta"):
             before = _state()
-            result = cell('grader.check("softmax_rows")')
+            cell('checked = grader.check("softmax_rows")')
             assert _state() == before
     finally:
         torch.set_default_dtype(torch.float32)
-    assert "Each column sums to one" in repr(result)
     assert capsys.readouterr() == ("", "")
+    assert "Each column sums to one" in repr(cell("checked"))
 
 
 @pytest.fixture
@@ -416,18 +437,74 @@ def interruptible() -> Iterator[None]:
 def test_an_endless_loop_can_be_stopped(cell: Cell) -> None:
     before = _state()
     cell(ENDLESS)
-    with pytest.raises(KeyboardInterrupt, match=r"stopped at cell \[2\] line 4") as caught:
+    threading.Timer(0.5, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt, match="stopped") as caught:
         cell('grader.check("softmax_naive")')
-    assert len(caught.value._render_traceback_()) == 1  # type: ignore[attr-defined]
+    assert caught.value._render_traceback_() == ["grader: stopped"]  # type: ignore[attr-defined]
     assert _state() == before
     cell(RIGHT)
     assert cell('grader.check("softmax_naive")').solved
 
 
-def test_import_grader_loads_no_torch() -> None:
-    code = "import sys, grader; grader.__version__; print('torch' in sys.modules)"
+def test_import_grader_loads_no_torch_and_starts_nothing() -> None:
+    code = (
+        "import sys, grader; grader.__version__\n"
+        "print({'torch', 'subprocess', 'grader.unsandboxed.worker'} & sys.modules.keys())"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "False"
+    assert ran.stdout.strip() == "set()"
+
+
+def test_outside_of_notebooks_a_check_says_where_there_is_one() -> None:
+    code = "import grader\ngrader.check('softmax_naive')"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "in a terminal, type grader check softmax_naive" in ran.stderr
+
+
+# --- the text of the cells ------------------------------------------------------------------------
+
+
+def test_what_was_typed_below_a_magic_counts(cell: Cell) -> None:
+    cell(f"%%time\n{RIGHT}")
+    assert cell('grader.check("softmax_naive")').solved
+    cell(f'%%time\n{FORBIDDEN}checked = grader.check("softmax_naive")')
+    assert "cell [4] line 3 uses softmax" in words(repr(cell("checked")))
+
+
+def test_a_definition_below_the_check_does_not_count_yet(cell: Cell) -> None:
+    cell(f'{RIGHT}checked = grader.check("softmax_naive")\n{FORBIDDEN}')
+    assert cell("checked").solved
+    assert not cell('grader.check("softmax_naive")').solved
+
+
+def test_a_stub_that_ran_last_is_what_is_checked(cell: Cell) -> None:
+    cell(RIGHT)
+    cell(STUB)
+    assert "still the stub" in repr(cell('grader.check("softmax_naive")'))
+
+
+def test_what_an_answer_does_not_need_is_not_run_again(cell: Cell, tmp_path: Path) -> None:
+    log = tmp_path / "ran"
+    note = f"open({str(log)!r}, 'a').write('{{}}\\n')\n"
+    cell(note.format("training"))
+    cell(f"scale = {note.format('needed').strip()} * 0 + 1\n")
+    cell(RIGHT.replace("return", "return scale *"))
+    log.unlink()
+    assert cell('grader.check("softmax_naive")').solved
+    assert {*log.read_text("utf-8").split()} == {"needed"}
+
+
+def test_what_exec_has_made_is_in_no_text(cell: Cell) -> None:
+    cell(f"exec({RIGHT!r})")
+    text = words(repr(cell('grader.check("softmax_naive")')))
+    assert "softmax_naive is in this kernel, and in the text of no cell that ran" in text
+
+
+def test_an_answer_that_is_gone_from_the_kernel_is_said_to_be(cell: Cell) -> None:
+    cell(RIGHT)
+    cell("del softmax_naive")
+    text = words(repr(cell('grader.check("softmax_naive")')))
+    assert "this kernel has no softmax_naive any more" in text
 
 
 # --- the list, and the zip ------------------------------------------------------------------------
@@ -545,7 +622,6 @@ def test_a_notebook_shows_verdicts_as_html(
         f"{WRONG_AXIS}{check}",
         "grader.heatmap(torch.eye(3))",
         'grader.check("nonsense")',
-        f"{ENDLESS}grader.check(softmax_naive)",
         f"{RIGHT}grader.check()",
     ]
     notebook = nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
@@ -568,7 +644,7 @@ def test_a_notebook_shows_verdicts_as_html(
     assert "Each column sums to one, not each row" in wrong["text/html"]
     assert "<svg" in wrong["text/html"]
     assert "<svg" in heatmap["text/html"]
-    told = [output.traceback for (output,) in outputs[6:8]]
-    assert " ".join(told[0]).startswith("grader: there is no exercise called 'nonsense'; the units")
-    assert told[1] == ["grader: stopped at cell [8] line 4"]
-    assert "1 of 2 pass the public checks" in outputs[8][0].data["text/plain"]
+    (nonsense,), (both,) = outputs[6:8]
+    told = " ".join(nonsense.traceback)
+    assert told.startswith("grader: there is no exercise called 'nonsense'; the units")
+    assert "1 of 2 pass the public checks" in both.data["text/plain"]

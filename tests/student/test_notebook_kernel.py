@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
+import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
 import pytest
+from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 
 from grader.course.course import NAMED, load_course
@@ -37,6 +43,8 @@ class Kernel:
     def __init__(self, client: NotebookClient, folder: Path) -> None:
         self._client = client
         self.folder = folder
+        self.run(IMPORTS)
+        self.pid = int(self.said("print(os.getpid())"))
 
     def run(self, text: str) -> list[Any]:
         """Run a cell, and return its outputs."""
@@ -44,6 +52,14 @@ class Kernel:
         self._client.nb.cells.append(cell)
         self._client.execute_cell(cell, len(self._client.nb.cells) - 1)
         return list(cell.outputs)
+
+    def end(self, how: str) -> None:
+        """Let the kernel be restarted as a page does, or killed as by the system."""
+        if how == "killed":
+            os.kill(self.pid, signal.SIGKILL)
+        else:
+            manager: Any = self._client.km
+            run_sync(manager.restart_kernel)()
 
     def said(self, text: str) -> str:
         """What a cell puts out as text."""
@@ -68,9 +84,12 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+MakeKernel = Callable[[], AbstractContextManager[Kernel]]
+
+
 @pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    """One kernel for all tests here: each loads torch, and opens the course."""
+def make_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeKernel]:
+    """Start a kernel in a folder with a course."""
     root = tmp_path_factory.mktemp("kernel")
     folder = root / "exercises"
     shutil.copytree(REAL, folder)
@@ -85,17 +104,27 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
         patch.setenv(NAMED, str(folder))
         patch.setenv("IPYTHONDIR", str(root / "ipython"))
         patch.setenv("JUPYTER_RUNTIME_DIR", str(root / "runtime"))
-        client = NotebookClient(
-            nbformat.v4.new_notebook(),  # type: ignore[no-untyped-call]
-            timeout=120,
-            kernel_name="python3",
-            allow_errors=True,
-            resources={"metadata": {"path": str(folder)}},
-        )
-        with client.setup_kernel():
-            running = Kernel(client, folder)
-            running.run(IMPORTS)
-            yield running
+
+        @contextmanager
+        def make() -> Iterator[Kernel]:
+            client = NotebookClient(
+                nbformat.v4.new_notebook(),  # type: ignore[no-untyped-call]
+                timeout=120,
+                kernel_name="python3",
+                allow_errors=True,
+                resources={"metadata": {"path": str(folder)}},
+            )
+            with client.setup_kernel():
+                yield Kernel(client, folder)
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def kernel(make_kernel: MakeKernel) -> Iterator[Kernel]:
+    """One kernel for nearly all tests here: each loads torch, and opens the course."""
+    with make_kernel() as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -114,63 +143,59 @@ def still_checks(kernel: Kernel) -> bool:
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "status", "said"),
     [
-        "while True:\n        pass",
-        "while True:\n        scores = scores + 0",
-        "while True:\n        try: scores.sum()\n        except Exception: pass",
-        "while True:\n        try: len(scores)\n        except: pass",
-        "while True:\n        try:\n            scores.sum()\n        except:\n            pass",
-        "time.sleep(1000)",
-        "try:\n        while True:\n            pass\n    except BaseException:\n"
-        "        return torch.softmax(scores, 0)",
-    ],
-    ids=[
-        "python",
-        "torch",
-        "except Exception",
-        "bare except",
-        "bare except around torch",
-        "sleep",
-        "caught",
+        ("while True: pass", "timeout", "it took too long: does a loop never end?"),
+        ("_exit(1)", "crashed", "the code ended its own process"),
     ],
 )
-def test_an_endless_answer_is_ended_as_in_a_terminal(kernel: Kernel, body: str) -> None:
+def test_an_answer_that_ends_badly_leaves_the_kernel(
+    kernel: Kernel, body: str, status: str, said: str
+) -> None:
     told = words(kernel.said(f"def softmax_naive(scores):\n    {body}\n\n{CHECK}"))
-    assert "(timeout)" in told
-    assert "it took too long: does a loop never end?" in told
+    assert f"({status})" in told
+    assert said in told
     assert still_checks(kernel)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "os._exit(1)",
-        "os.abort()",
-        "os.kill(os.getpid(), 9)",
-        "_exit(1)",
-        "try:\n        os._exit(1)\n    except BaseException:\n        return scores",
-    ],
-)
-def test_an_answer_that_ends_its_process_leaves_the_kernel(kernel: Kernel, body: str) -> None:
-    told = words(kernel.said(f"def softmax_naive(scores):\n    {body}\n\n{CHECK}"))
-    assert "(crashed)" in told
-    assert "the code ended its own process" in told
-    assert still_checks(kernel)
-
-
-@pytest.mark.parametrize("body", ["sys.exit(1)", "exit()", "quit()"])
-def test_an_answer_that_exits_leaves_the_kernel(kernel: Kernel, body: str) -> None:
-    told = words(kernel.said(f"def softmax_naive(scores):\n    {body}\n\n{CHECK}"))
+def test_an_answer_that_exits_leaves_the_kernel(kernel: Kernel) -> None:
+    told = words(kernel.said(f"def softmax_naive(scores):\n    exit()\n\n{CHECK}"))
     assert "line 2 raised SystemExit" in told
     assert still_checks(kernel)
 
 
-def test_a_check_gives_back_what_it_took(kernel: Kernel) -> None:
-    kernel.run("before = os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT), _exit")
-    kernel.run(f"def softmax_naive(scores):\n    os._exit(1)\n\n{CHECK}")
-    after = "(os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT), os._exit)"
-    assert kernel.said(f"before == {after}, 'ask_exit' in vars(get_ipython())") == "(True, False)"
+# The answer itself presses the stop button, a moment after it has begun.
+ENDLESS = """\
+def softmax_naive(scores):
+    import os, signal, threading
+    threading.Timer(0.2, os.kill, (os.{}(), signal.SIGINT)).start()
+    while True:
+        scores = scores + 1
+"""
+
+
+def test_a_check_can_be_interrupted(kernel: Kernel) -> None:
+    assert kernel.said(ENDLESS.format("getppid") + CHECK) == "grader: stopped"
+    assert still_checks(kernel)
+
+
+@pytest.mark.parametrize("how", ["restarted", "killed"])
+def test_a_kernel_that_is_gone_leaves_no_process(make_kernel: MakeKernel, how: str) -> None:
+    with make_kernel() as one:
+        workers = psutil.Process(one.pid).children(recursive=True)
+        assert workers, "one starts as soon as the kit is imported"
+        one.end(how)
+        until = time.monotonic() + 20
+        while any(map(is_running, workers)) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert not any(map(is_running, workers))
+
+
+def is_running(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 # --- a check, as in a terminal -------------------------------------------------------------------
@@ -200,13 +225,10 @@ def test_show_says_what_happens_line_by_line(kernel: Kernel) -> None:
     assert "largest tensor(True)" in lines
 
 
-def test_show_ends_what_never_ends(kernel: Kernel) -> None:
-    told = kernel.said(
-        "def softmax_naive(scores):\n    while True:\n        scores = scores + 1\n\n"
-        'grader.check("softmax_naive", show=True)'
-    )
-    assert "no answer came" in told
-    assert "it took too long: does a loop never end?" in told
+def test_show_can_be_interrupted(kernel: Kernel) -> None:
+    told = kernel.said(ENDLESS.format("getpid") + 'grader.check("softmax_naive", show=True)')
+    assert "scores = scores + 1" in told
+    assert "KeyboardInterrupt" in told
     assert still_checks(kernel)
 
 
@@ -344,7 +366,8 @@ def test_a_cell_whose_name_is_gone_is_to_run_again(kernel: Kernel) -> None:
     kernel.run("del gone")
     told = f"gone is gone, or cell [{number}] stopped before it: run that cell again"
     assert told in kernel.said("gone(torch.zeros(2))")
-    assert told in words(kernel.said(USES_HELPER.format("gone") + CHECK))
+    # Its text is there, for a check as for a grading.
+    assert "✓ softmax_naive" in kernel.said(USES_HELPER.format("gone") + CHECK)
 
 
 def test_what_another_file_of_the_course_defines_is_named(kernel: Kernel) -> None:
@@ -419,16 +442,63 @@ def test_other_errors_stay_as_they_are(kernel: Kernel) -> None:
 # --- cells that were edited ----------------------------------------------------------------------
 
 OTHER = "def softmax_naive(scores):\n    return torch.exp(scores) / torch.exp(scores).sum()\n"
-EDITED = "the notebook as it is saved has another softmax_naive than this kernel"
+STUB = "def softmax_naive(scores):\n    raise NotImplementedError\n"
+EDITED = "the notebook as it is saved, which is what is graded, has another softmax_naive than this"
+USES = "def softmax_naive(scores):\n    return shares(scores.exp())\n"
+SHARES = "def shares(x):\n    return x / x.sum()\n"
+OLD_SHARES = SHARES.replace("x.sum()", "2")
 
 
-def test_a_cell_that_was_edited_and_not_run_is_reported(kernel: Kernel, saved: Save) -> None:
+@pytest.mark.parametrize(
+    ("ran", "file"),
+    {
+        "edited and not run": ([RIGHT], [OTHER]),
+        "run and not saved": ([OTHER, RIGHT], [OTHER]),
+        "an old version below": ([OTHER, RIGHT], [RIGHT, OTHER]),
+        "run out of order": ([OLD_SHARES, USES, SHARES], [SHARES, USES, OLD_SHARES]),
+        "a helper was edited": ([SHARES, USES], [OLD_SHARES, USES]),
+        "a helper was deleted": ([SHARES, USES], [USES]),
+        "an import is missing": ([RIGHT], [RIGHT]),
+    }.values(),
+)
+def test_a_saved_notebook_with_another_answer_is_reported(
+    kernel: Kernel, saved: Save, ran: list[str], file: list[str]
+) -> None:
+    for text in ran:
+        kernel.run(text)
+    saved(*((text, 1) for text in file))
+    (output,) = kernel.run(CHECK)
+    assert EDITED in words(text_of(output))
+    assert EDITED in words(page_of(output))
+
+
+@pytest.mark.parametrize("file", [[], [STUB]])
+def test_a_saved_notebook_without_the_answer_is_reported(
+    kernel: Kernel, saved: Save, file: list[str]
+) -> None:
     kernel.run(RIGHT)
-    saved((RIGHT, 1))
-    assert EDITED not in words(kernel.said(CHECK))
-    saved((OTHER.replace("sum()", "sum(0)"), 1))
-    assert EDITED in words(kernel.said(CHECK))
-    assert EDITED in words(page_of(kernel.run(CHECK)[0]))
+    saved(*((text, 1) for text in file))
+    assert "which is what is graded, has no softmax_naive yet" in words(kernel.said(CHECK))
+
+
+@pytest.mark.parametrize(
+    ("ran", "file"),
+    {
+        "the same": ([RIGHT], [RIGHT]),
+        "an old version above": ([OTHER, RIGHT], [OTHER, RIGHT]),
+        "another comment": ([RIGHT], [RIGHT.replace("return", "# done\n    return")]),
+        "run again": ([SHARES, USES, SHARES, USES], [SHARES, USES]),
+        "an older helper": ([OLD_SHARES, USES, SHARES], [SHARES, USES]),
+        "other cells": (["a = 1", RIGHT, "a = 2"], [RIGHT, "a = 3"]),
+    }.values(),
+)
+def test_a_saved_notebook_with_the_same_answer_is_not(
+    kernel: Kernel, saved: Save, ran: list[str], file: list[str]
+) -> None:
+    for text in ran:
+        kernel.run(text)
+    saved(("import torch", 1), *((text, 1) for text in file))
+    assert "as it is saved" not in words(kernel.said(CHECK))
 
 
 def test_a_cell_that_is_no_python_is_reported_beside_the_answer_that_ran_before_it(
@@ -474,18 +544,3 @@ def test_what_fails_in_a_notebook_is_listed_as_failing_now(kernel: Kernel) -> No
     kernel.run(RIGHT)
     kernel.run(CHECK)
     assert "fails now" not in kernel.said("grader.list()")
-
-
-def test_a_later_cell_with_another_version_is_no_edit(kernel: Kernel, saved: Save) -> None:
-    kernel.run(RIGHT)
-    saved((RIGHT, 1), (OTHER.replace("sum()", "sum(-1)"), None))
-    assert EDITED not in words(kernel.said(CHECK))
-
-
-def test_a_notebook_that_is_older_than_the_kernel_is_no_edit(kernel: Kernel, saved: Save) -> None:
-    kernel.run(OTHER)
-    kernel.run(RIGHT)
-    saved((OTHER, 1))
-    assert EDITED not in words(kernel.said(CHECK))
-    saved(("def softmax_naive(scores):\n    raise NotImplementedError\n", None))
-    assert EDITED not in words(kernel.said(CHECK))

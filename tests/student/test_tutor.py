@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from grader.course.course import load_course
 from grader.mistakes import load_library
 from grader.student.progress import read_progress
-from grader.student.tutor import server_of, tutor
+from grader.student.tutor import Tutor, server_of
 from tests.conftest import Grader
 from tests.support.places import ROOT, TINY
 
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def call(folder: Path, one_warm_process: None) -> Iterator[Call]:
     """Call a tool as an assistant does; an error is what the assistant reads."""
-    tools = tutor(load_course(folder))
+    tools = Tutor(load_course(folder))
     server = server_of(tools)
 
     def asked(tool: str, **arguments: str) -> str:

@@ -6,8 +6,6 @@ import asyncio
 import importlib
 import re
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,29 +15,20 @@ import pytest
 
 from grader.course.course import Course
 from grader.records.faults import CallError
-from grader.records.grade import ExerciseResult, TestResult
+from grader.records.grade import ExerciseResult
 from grader.sandbox.jails import Warm
-from grader.student.checking import open_checker
+from grader.student.checking import Checker, open_checker
 from grader.student.progress import FILE, read_progress, record_progress
 from grader.student.watch import run_watch, words
 from grader.student.watch.editor import editor_for, line_of
-from grader.student.watch.lesson import Lesson
-from grader.student.watch.threads import (
-    CheckedOne,
-    Checks,
-    CheckWorker,
-    Failed,
-    News,
-    OpenChecks,
-    Watching,
-)
+from grader.student.watch.screen import WatchApp
 from tests.conftest import assigned
 from tests.support.places import TINY
 from tests.support.watching import (
-    DEADLINE,
     Desk,
     Fake,
-    Reader,
+    OpenChecks,
+    app_of,
     copied,
     fake,
     play,
@@ -75,7 +64,7 @@ def test_what_is_solved_is_said_and_nothing_moves_on_by_itself(course: Course) -
 
     async def scenario(desk: Desk) -> None:
         await desk.sees("Solved! n goes on to staircase: One more in each row.")
-        assert desk.lesson.name == "center"
+        assert desk.current == "center"
         await desk.press("n")
         await desk.sees("Build a square of booleans", "· staircase")
         await desk.press("p")
@@ -85,33 +74,33 @@ def test_what_is_solved_is_said_and_nothing_moves_on_by_itself(course: Course) -
     assert read_progress(course.folder).solved == {"center"}
 
 
-def test_the_first_unsolved_exercise_comes_first_and_a_name_or_a_unit_before_it(
+def test_the_first_unsolved_exercise_comes_first(
     course: Course,
 ) -> None:
     shutil.copy(TINY / "solutions" / "basics.py", course.stub_file("basics"))
     record_progress(course.folder, solved=["center"])
-    assert Lesson(course).name == "staircase"
-    assert Lesson(course, "weigh").name == "weigh"
-    assert Lesson(course, "layers").name == "Projection"
+    assert app_of(course, None, fake(course)).board.current == "staircase"
     with pytest.raises(CallError, match="did you mean center"):
-        Lesson(course, "centre")
+        run_watch(course, plain=False, poll=False, start="centre")
 
 
 def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
     course: Course,
 ) -> None:
-    lesson = Lesson(assigned(course.folder, "staircase", "weigh"))
-    assert (lesson.name, lesson.begin_all()) == ("staircase", ("staircase", "weigh"))
-    assert [row.name for row in lesson.rows() if not row.asked] == ["center", "Projection"]
-    passed = TestResult("test_it", "It is right", "passed")
-    told = [
-        lesson.hear(CheckedOne(ExerciseResult(name, "basics", 0, 1, (passed,)), remaining))
-        for name, remaining in (("staircase", 1), ("weigh", 0))
-    ]
-    assert told == ["Checking all of them: 1 of 2.", "2 of 2 asked pass now."]
-    lesson.go("weigh")
-    assert "all 2 asked exercises: well done!" in lesson.next_step()
-    assert words.file_line(lesson.course, "center").endswith("(1 of 3 in basics.py, not asked)")
+    assignment = assigned(course.folder, "staircase", "weigh")
+    for name in assignment.asked:
+        save(assignment, "right", name)
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("staircase (2 of 3 in basics.py", "✓ staircase")
+        await desk.press("a")
+        await desk.sees("2 of 2 asked pass now.", "all 2 asked exercises: well done!")
+        await desk.press("p")
+        await desk.sees("center (1 of 3 in basics.py, not asked)")
+        await desk.press("l")
+        await desk.sees("Subtract the mean  (not asked)")
+
+    play(assignment, scenario, start="staircase")
 
 
 def test_before_the_first_and_after_the_last_there_is_nothing(course: Course) -> None:
@@ -151,7 +140,7 @@ def test_what_was_solved_before_and_fails_now_is_marked(course: Course) -> None:
     async def scenario(desk: Desk) -> None:
         await desk.sees("✗ center", "(it was solved before)")
         await desk.press("l")
-        await desk.sees("> ✗ center", "fails now: Subtract the mean")
+        await desk.sees("> ✗ center", "solved before, fails now: Subtract the")
 
     play(course, scenario, start="center")
     assert read_progress(course.folder).solved == {"center"}
@@ -175,7 +164,7 @@ def test_each_press_gives_one_more_hint_and_is_recorded(course: Course) -> None:
 
 
 def test_the_list_is_filtered_by_typing_and_enter_goes_there(course: Course) -> None:
-    shutil.copy(TINY / "solutions" / "basics.py", course.stub_file("basics"))
+    save(course, "right")
     record_progress(course.folder, solved=["center"])
 
     async def scenario(desk: Desk) -> None:
@@ -186,7 +175,7 @@ def test_the_list_is_filtered_by_typing_and_enter_goes_there(course: Course) -> 
         assert "layers: A module" not in desk.text
         await desk.press("enter")
         await desk.sees("Turn each row into weights")
-        assert desk.lesson.name == "weigh"
+        assert desk.current == "weigh"
         await desk.press("l", *"no such thing")
         await desk.sees("No exercise matches")
         await desk.press("enter", "escape")
@@ -209,12 +198,12 @@ def test_a_reset_asks_first_and_is_undone(course: Course) -> None:
         await desk.press("n")
         await desk.sees(words.LEFT)
         assert path.read_text("utf-8") == mine
-        assert desk.lesson.name == "center", "n answered the question"
+        assert desk.current == "center", "n answered the question"
         await desk.press("r", "y")
         await desk.sees("center is a stub again", "u brings it back", "u undo")
         assert "raise NotImplementedError" in path.read_text("utf-8")
         await desk.press("u")
-        await desk.sees("What you had of center is back")
+        await desk.sees("Your lines of center are back")
         assert path.read_text("utf-8") == mine
 
     play(course, scenario)
@@ -302,7 +291,7 @@ def test_a_checker_that_does_not_open_is_told_and_tried_again(course: Course) ->
     tries = []
 
     @contextmanager
-    def opened() -> Iterator[Checks]:
+    def opened() -> Iterator[Checker]:
         tries.append(1)
         if len(tries) == 1:
             raise CallError("a test file cannot be collected")
@@ -335,7 +324,7 @@ def test_a_newcomer_is_greeted_in_five_lines(tmp_path: Path) -> None:
         await desk.sees("Subtract the mean from each element", "· center")
         assert "Welcome" not in desk.text
         await desk.press("question_mark")
-        await desk.sees(*(key.told for key in words.KEYS))
+        await desk.sees(*(key.sentence for key in words.KEYS))
 
     play(course, scenario)
 
@@ -364,8 +353,8 @@ def test_keys_and_verdict_are_seen_at_80_by_24(course: Course, pane: str) -> Non
         await desk.sees("✗ center", "The mean is added", "That was the last hint")
         assert len(desk.text.splitlines()) <= 24
         last = "\n".join(desk.text.splitlines()[-2:])
-        shown = [f"{key.key} {key.word}" for key in desk.lesson.offered()]
-        assert len(shown) == len(words.KEYS) - 2, "all but undo and jump"
+        off = "pjru"  # the first exercise, in a clone, and no other one saved
+        shown = [f"{key.key} {key.word}" for key in words.KEYS if key.key not in off]
         assert [key for key in shown if key not in last] == []
         await desk.resize(40, 24)
         assert [key for key in shown if key not in desk.text] == []
@@ -401,8 +390,9 @@ def test_a_long_statement_scrolls(course: Course) -> None:
 
 def test_without_colour_nothing_is_lost(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    record_progress(course.folder, solved=["center"])
+    record_progress(course.folder, solved=["center", "staircase"])
     save(course, "wrong")
+    save(course, "right", "staircase")
 
     async def scenario(desk: Desk) -> None:
         await desk.sees("✗ center", "(it was solved before)", "█", "1 of 4 solved")
@@ -430,9 +420,9 @@ def test_progress_that_cannot_be_written_costs_a_line_and_no_verdict(course: Cou
         (course.folder / FILE).unlink()
         (course.folder / FILE).mkdir()
         await desk.press("h")
-        await desk.sees("This is not remembered", "Which mean?")
+        await desk.sees("progress is not recorded", "Which mean?")
         save(course, "right")
-        await desk.sees("✓ center", "1 of 4 solved", "This is not remembered")
+        await desk.sees("✓ center", "1 of 4 solved", "progress is not recorded")
 
     play(course, scenario)
 
@@ -510,191 +500,70 @@ def test_without_an_editor_it_says_what_to_set(
     play(course, scenario)
 
 
-# --- the two threads -----------------------------------------------------------------------------
+# --- the order of checks -------------------------------------------------------------------------
 
 
-def test_the_newest_wish_goes_first_and_stale_results_are_dropped() -> None:
+def test_the_newest_check_goes_first_and_a_result_that_is_out_of_date_is_dropped(
+    course: Course,
+) -> None:
     begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
     asked: list[str] = []
-    heard: list[News] = []
 
-    class Slow:
+    class Slow(Fake):
         def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
-            asked.append(names[0])
+            results = super().check(names)
+            asked.extend(names)
             begun.release()
             go_on.acquire()
-            return [ExerciseResult(names[0], "basics", len(asked), 9)]
+            return results
 
     @contextmanager
-    def opened() -> Iterator[Checks]:
-        yield Slow()
+    def opened() -> Iterator[Checker]:
+        yield Slow(course)
 
-    worker = CheckWorker(opened, heard.append)
-    worker.start()
-    worker.check_all(["center", "staircase", "weigh"])
-    begun.acquire()
-    worker.check("staircase")
-    worker.check("weigh")  # instead of staircase
-    go_on.release()
-    begun.acquire()
-    assert asked == ["center", "weigh"]
-    worker.check("weigh")  # saved again, while it was being checked
-    go_on.release(4)
-    until(lambda: len(asked) == 5)
-    until(lambda: sum(isinstance(news, CheckedOne) for news in heard) == 4)
-    worker.close()
-    results = [news for news in heard if isinstance(news, CheckedOne)]
-    told = [(news.result.name, int(news.result.points), news.remaining) for news in results]
-    assert told == [("center", 1, 2), ("weigh", 3, None), ("staircase", 4, 1), ("weigh", 5, 0)]
-
-
-def test_a_closed_worker_tells_nothing_more() -> None:
-    heard: list[News] = []
-
-    @contextmanager
-    def opened() -> Iterator[Checks]:
-        raise CallError("no")
-        yield
-
-    worker = CheckWorker(opened, heard.append)
-    worker.start()
-    worker.check("center")
-    until(lambda: heard)
-    assert worker.close()
-    worker.check("center")
-    assert heard == [Failed("center", "no")]
-
-
-@pytest.mark.parametrize("poll", [False, True], ids=["events", "polling"])
-def test_only_answers_are_watched(tmp_path: Path, poll: bool) -> None:
-    saves: list[int] = []
-    for folder in ("deeper", "checks", ".backups"):
-        (tmp_path / folder).mkdir()
-    watching = Watching([tmp_path], lambda: saves.append(1), poll=poll)
-    watching.start()
-    try:
-        (tmp_path / FILE).write_text("solved center\n", "utf-8")
-        (tmp_path / "checks" / "test_a.py").touch()
-        (tmp_path / ".backups" / "a.py").touch()
-        for count, name in enumerate(("a.py", "deeper/b.ipynb"), 1):
-            (tmp_path / name).touch()
-            until(lambda: len(saves) >= count)  # noqa: B023 - it is called at once
-        assert len(saves) == 2
-    finally:
-        watching.close()
-
-
-# --- line by line --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def reader(course: Course) -> Iterator[Reader]:
-    with_stubs(course)
-    reader = Reader(course, fake(course))
-    yield reader
-    reader.leaves()
-
-
-def test_plain_a_save_brings_a_new_verdict(course: Course, reader: Reader) -> None:
-    reader.reads("Exercise center: Subtract the mean (1 of 3 in basics.py, 2 points)")
-    reader.reads("Not solved yet: center")
     save(course, "wrong")
-    verdict = reader.reads("What remains?")
-    assert "Likely mistake: The mean is added" in verdict
-    reader.reads("Wrong: It is right")
-    reader.reads("expected yours differs")
-    save(course, "right")
-    reader.reads("Solved: center")
-    reader.reads("Solved! n goes on to staircase")
-    save(course, "wrong")
-    reader.reads("Not solved yet: center, although it was solved before")
-    shown = reader.all.replace("\n", "").replace("�", "")  # the escape in their message
-    assert shown.isascii()
-    assert shown.isprintable()
+
+    async def scenario(desk: Desk) -> None:
+        try:
+            await asyncio.to_thread(begun.acquire)  # center
+            await desk.press("a", "n", "n")
+            go_on.release(2)
+            for _ in range(2):
+                await asyncio.to_thread(begun.acquire)
+            assert asked == ["center", "center", "weigh"], "staircase gave way, and the rest waits"
+            before = desk.app.board._next_check
+            save(course, "right", "weigh")  # while it is being checked
+            await asyncio.to_thread(until, lambda: desk.app.board._next_check is not before)
+            go_on.release(9)
+            await desk.sees("✓ weigh")
+            await desk.sees("1 of 4 pass now.")
+            await desk.press("p", "p")
+            await desk.sees("✗ center")
+        finally:
+            go_on.release(99)
+
+    play(course, scenario, start="center", checker=opened)
 
 
-def test_plain_commands(course: Course, reader: Reader) -> None:
-    reader.reads("Not solved yet: center")
-    for told, command in (
-        ("Hint 1 of 3: Which mean?", "h"),
-        ("Hint 2 of 3: Which axis?", "H"),
-        ("Exercise staircase", "n"),
-        ("Not solved yet: staircase", ""),
-        ("Exercise center", "p"),
-        (words.FIRST, "p"),
-        ("3. weigh: Softmax by hand", "l"),
-        ("4. Projection", ""),
-        ("go there", ""),
-        ("1. weigh: Softmax by hand", "l softmax"),
-        ("Exercise weigh", "1"),
-        (words.NO_MATCH, "l nothing at all"),
-        ("There is no '7'", "7"),
-        ("can be read once you have solved", "v"),
-        ("There is no 'x'", "x"),
-        ("read this", "?"),
-        ("0 of 4 pass now", "a"),
-    ):
-        if command:
-            reader.types(command)
-        reader.reads(told)
-    assert read_progress(course.folder).hints == {"center": 2}
-
-
-def test_plain_a_reset_asks_first_and_is_undone(course: Course, reader: Reader) -> None:
-    save(course, "right")
-    reader.reads("Solved: center")
-    path = course.stub_file("basics")
-    mine = "def center(x):\n    return x\n"
-    path.write_text(mine, "utf-8")
-    reader.types("r")
-    reader.reads("(y or n)")
-    reader.types("n")
-    reader.reads(words.LEFT)
-    reader.types("r")
-    reader.reads("(y or n)")
-    reader.types("y")
-    reader.reads("center is a stub again")
-    assert "raise NotImplementedError" in path.read_text("utf-8")
-    reader.types("u")
-    reader.reads("What you had of center is back")
-    assert path.read_text("utf-8") == mine
-    reader.types("v")
-    reader.reads("return x - x.mean()")
-
-
-def test_plain_lends_the_terminal_to_an_editor(
-    course: Course, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_screen_that_is_left_waits_for_its_check_no_longer_than_its_patience(
+    course: Course,
 ) -> None:
-    script = tmp_path / "editor"
-    script.write_text('#!/bin/sh\necho "# center: right" >> "$1"\n', "utf-8")
-    script.chmod(0o755)
-    monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", str(script))
-    reader.reads("Not solved yet: center")
-    reader.types("o")
-    reader.reads("basics.py opens in your editor")
-    reader.reads("Solved: center")
+    begun, go_on = threading.Event(), threading.Event()
 
+    @contextmanager
+    def opened() -> Iterator[Checker]:
+        begun.set()
+        go_on.wait()
+        yield Fake(course)
 
-def test_plain_greets_a_newcomer_and_ends_with_its_input(tmp_path: Path) -> None:
-    course = copied(tmp_path, first_run=True)
-    code = (
-        "import sys; from pathlib import Path; from grader.course.course import load_course;"
-        "from grader.student.watch import run_watch;"
-        "run_watch(load_course(Path(sys.argv[1])), plain=True, poll=False, start=None)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, course.folder],
-        input="h\nl\nq\n",
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE * 2,
-        check=False,
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    told = " ".join(ran.stdout.split())
-    for line in ("Welcome to A tiny course.", *words.WELCOME, "Hint 1 of 3", "4. Projection"):
-        assert line in told
+    async def leave(app: WatchApp) -> None:
+        async with app.run_test():
+            await asyncio.to_thread(begun.wait)
+
+    app = app_of(course, "center", opened)
+    asyncio.run(leave(app))
+    assert not app.close(0.01)
+    go_on.set()
 
 
 def test_without_a_terminal_it_says_what_to_use(course: Course) -> None:
@@ -728,13 +597,3 @@ def test_from_a_save_to_a_real_verdict(course: Course, real: OpenChecks) -> None
         await desk.sees("✓ center", "n goes on to staircase", "checks passed")
 
     play(course, scenario, checker=real)
-
-
-def test_plain_from_a_save_to_a_real_verdict(course: Course, real: OpenChecks) -> None:
-    reader = Reader(course, real, "staircase")
-    try:
-        reader.reads("Not solved yet: staircase")
-        shutil.copy(course.solutions / "basics.py", course.stub_file("basics"))
-        reader.reads("Solved: staircase")
-    finally:
-        reader.leaves()

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from grader.course.course import Course
 from grader.intake.own import own_folders
+from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
+from grader.student.checking import Checker
+from grader.student.lesson import Lesson
 from grader.student.progress import record_progress
 from grader.student.reward import NO_TEXT
-from grader.student.showing import Showing
+from grader.student.shapes import shapes
 from grader.student.watch import words
-from grader.student.watch.lesson import Lesson
-from grader.student.watch.threads import Checks, Shown, ShowWorker, Watching
-from tests.support.watching import Desk, Fake, Reader, copied, fake, play, save, until
+from tests.support.watching import Desk, Fake, copied, play, save, until
 
 RIGHT = "print('the mean is', x.mean())\n    return x - x.mean()"
 ENDLESS = "while True:\n        pass"
@@ -30,14 +33,6 @@ STUB = "raise NotImplementedError"
 def course(tmp_path: Path) -> Course:
     """A copy of the tiny course, in which somebody has worked before."""
     return copied(tmp_path, first_run=False)
-
-
-@pytest.fixture
-def reader(course: Course) -> Iterator[Reader]:
-    """At lines of text, at the first exercise."""
-    reader = Reader(course, fake(course), "center")
-    yield reader
-    reader.leaves()
 
 
 def write(course: Course, unit: str, old: str, new: str) -> None:
@@ -70,7 +65,7 @@ def test_saving_another_exercises_answer_says_so_and_j_goes_there(
         await desk.sees("You changed Projection. j goes there.", "j jump")
         await desk.press("j")
         await desk.sees("One linear map, with a bias only if asked for")
-        assert desk.lesson.name == "Projection"
+        assert desk.current == "Projection"
         await desk.press("j")
         await desk.sees(words.NOTHING_ELSEWHERE)
 
@@ -98,56 +93,47 @@ def test_an_answer_in_a_notebook_beside_the_course_counts_as_one(course: Course)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "changed"),
     [
-        ("x: Float", "y: Float", ""),  # it is the current one
-        ("Stubs of the", "My stubs of the", ""),  # no exercise at all
-        ("def staircase(size: int)", "def staircase(size: int", "You changed staircase."),  # broken
-        ("largest = scores", "# why?\n    largest = scores", "You changed weigh."),
-        ("\n\ndef staircase", "\n\n# next\ndef staircase", ""),
+        ("x: Float", "y: Float", ["center"]),
+        ("Stubs of the", "My stubs of the", []),
+        ("def staircase(size: int)", "def staircase(size: int", ["staircase"]),  # broken
+        ("largest = scores", "# why?\n    largest = scores", ["weigh"]),
+        ("\n\ndef staircase", "\n\n# next\ndef staircase", []),
     ],
 )
-def test_what_counts_is_the_text_of_each_definition(
-    course: Course, old: str, new: str, told: str
+def test_an_exercise_has_changed_if_the_text_of_its_definition_has(
+    course: Course, old: str, new: str, changed: list[str]
 ) -> None:
-    lesson = Lesson(course, "center")
+    lesson = Lesson(course)
     write(course, "basics", old, new)
-    assert lesson.saved().partition(" j goes")[0] == told
-    assert lesson.saved() == "", "it was told once"
+    assert lesson.saved() == changed
+    assert lesson.saved() == []
 
 
-def test_of_several_changed_ones_it_goes_to_the_first(course: Course) -> None:
-    lesson = Lesson(course, "center")
-    write(course, "layers", STUB, "pass")
-    write(course, "basics", "largest = scores", "biggest = scores")
-    assert lesson.saved() == "You changed weigh and Projection. j goes to weigh."
-    assert lesson.jump() == ""
-    assert lesson.name == "weigh"
+def test_of_several_changed_ones_j_goes_to_the_first(course: Course) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("still the stub")
+        notebook(
+            course, "work.ipynb", "def weigh(scores):\n    pass\ndef Projection(a, b):\n    pass"
+        )
+        await desk.sees("You changed weigh and Projection. j goes to weigh.")
+        await desk.press("j")
+        assert desk.current == "weigh"
 
-
-def test_plain_tells_of_another_exercises_answer(course: Course, reader: Reader) -> None:
-    reader.reads("Not solved yet: center")
-    write(course, "layers", STUB, "self.linear = None")
-    reader.reads("You changed Projection. j goes there.")
-    reader.types("j")
-    reader.reads("Exercise Projection: One linear map")
+    play(course, scenario, start="center")
 
 
 @pytest.mark.parametrize("poll", [False, True], ids=["events", "polling"])
-@pytest.mark.parametrize("there", [True, False], ids=["there", "made-later"])
-def test_saves_of_notebooks_beside_the_course_are_seen(
-    course: Course, poll: bool, there: bool
+def test_saves_of_notebooks_in_a_folder_that_is_made_later_are_seen(
+    course: Course, poll: bool
 ) -> None:
-    saves: list[int] = []
-    if there:
-        notebook(course, "old.ipynb", "pass")
-    watching = Watching(own_folders(course), lambda: saves.append(1), poll=poll)
-    watching.start()
-    try:
-        notebook(course, "new.ipynb", "pass")
-        until(lambda: saves)
-    finally:
-        watching.close()
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("still the stub")
+        notebook(course, "new.ipynb", "def staircase(size):\n    return size\n")
+        await desk.sees("You changed staircase.")
+
+    play(course, scenario, start="center", poll=poll)
 
 
 # --- lines at work -------------------------------------------------------------------------------
@@ -169,53 +155,33 @@ def test_s_shows_the_lines_of_a_right_answer_with_shapes_and_prints(course: Cour
     play(course, scenario, start="center", size=(120, 40))
 
 
-def test_an_endless_answer_holds_up_nothing_and_leaves_no_process(course: Course) -> None:
+def test_the_screen_goes_on_while_an_endless_answer_runs_and_ends_its_process(
+    course: Course,
+) -> None:
     write(course, "basics", STUB, ENDLESS)
-    started: list[Showing] = []
 
-    def start(name: str) -> Showing:
-        started.append(Showing(course, name))
-        return started[-1]
-
-    heard: list[Shown] = []
-    worker = ShowWorker(start, heard.append)
-    worker.show("center")
-    worker.show("center")  # instead of the first
-    worker.close()
-    until(lambda: all(run.ended for run in started))
-    assert len(started) == 2
-    assert heard == []
-
-
-def test_the_screen_goes_on_while_an_endless_answer_runs(course: Course) -> None:
-    write(course, "basics", STUB, ENDLESS)
+    def running() -> list[psutil.Process]:
+        return [one for one in psutil.Process().children() if "--show" in one.cmdline()]
 
     async def scenario(desk: Desk) -> None:
         await desk.press("s")
         await desk.sees("Running your lines of center")
+        await asyncio.to_thread(until, running)
         await desk.press("n")
         await desk.sees("Build a square of booleans")
         assert "Running" not in desk.text
+        await asyncio.to_thread(until, lambda: not running())
+        await desk.press("p", "s")
+        await asyncio.to_thread(until, running)
 
     play(course, scenario, start="center")
+    until(lambda: not running())
 
 
 def test_at_its_limit_an_endless_answer_is_ended_and_that_is_told(course: Course) -> None:
     write(course, "basics", STUB, ENDLESS)
-    heard: list[Shown] = []
-    worker = ShowWorker(lambda name: Showing(course, name, limit=0.1), heard.append)
-    worker.show("center")
-    until(lambda: heard)
-    assert heard == [Shown("center", "it showed nothing in 0 s: does a loop never end?", True)]
-
-
-def test_plain_shows_lines_at_work_too(course: Course, reader: Reader) -> None:
-    write(course, "basics", STUB, RIGHT)
-    reader.types("s")
-    reader.reads("Running your lines of center")
-    reader.reads("center: your lines at work, and what they printed")
-    reader.reads("return x - x.mean()")
-    reader.reads("the mean is tensor")
+    with pytest.raises(CallError, match=r"showed nothing in 0 s: does a loop never end\?"):
+        asyncio.run(shapes(course, "center", limit=0.1))
 
 
 # --- what solving brings -------------------------------------------------------------------------
@@ -257,7 +223,8 @@ def test_an_exercise_without_a_text_brings_progress_alone(course: Course) -> Non
 
 def test_a_unit_that_is_complete_says_how_to_see_it_at_work(course: Course) -> None:
     record_progress(course.folder, solved=["staircase", "weigh"])
-    save(course, "right")
+    for name in ("center", "staircase", "weigh"):
+        save(course, "right", name)
 
     async def scenario(desk: Desk) -> None:
         await desk.sees("✓ center")
@@ -277,16 +244,6 @@ def test_a_text_that_cannot_be_read_costs_no_verdict(course: Course) -> None:
     play(course, scenario, start="center")
 
 
-def test_plain_tells_what_solving_brings(course: Course, reader: Reader) -> None:
-    reader.reads("Not solved yet: center")
-    save(course, "right")
-    reader.reads("Solved: center")
-    reader.reads("the whole course: 2 of 10 points")
-    reader.reads("Why it works What remains sums to zero. It always does.")
-    reader.reads("Another way")
-    reader.reads("Try it Center it twice: the second time nothing changes.")
-
-
 # --- the cold start ------------------------------------------------------------------------------
 
 
@@ -299,7 +256,7 @@ def test_until_the_first_verdict_it_says_what_is_going_on(course: Course) -> Non
             return super().check(names)
 
     @contextmanager
-    def opened() -> Iterator[Checks]:
+    def opened() -> Iterator[Checker]:
         loaded.wait()
         yield Slow(course)
 

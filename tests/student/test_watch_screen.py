@@ -9,17 +9,19 @@ import pytest
 
 from grader.course.course import Course, load_course
 from grader.student.progress import record_progress
-from grader.student.watch.colours import DARK, LIGHT
-from grader.student.watch.lesson import Lesson
-from grader.student.watch.screen import WatchApp
+from grader.student.resetting import reset_exercises, undo
+from grader.student.watch.dialogs import search
+from grader.student.watch.drawing import DARK, LIGHT
+from grader.student.watch.words import KEYS
 from tests.support.places import ROOT
 from tests.support.statements import state_weigh
-from tests.support.watching import Desk, contrast, copied, fake, play, save
+from tests.support.watching import Desk, app_of, contrast, copied, fake, play, save, with_stubs
 
 SIZES = [(80, 24), (120, 40), (60, 20)]
 THEMES = [DARK, LIGHT]
 sized = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 themed = pytest.mark.parametrize("theme", THEMES)
+STUB = "raise NotImplementedError"
 READABLE, SEEN = 4.5, 3.0  # what WCAG asks for: of text, and of what is no text
 
 
@@ -164,7 +166,7 @@ def test_a_terminal_that_says_it_is_light_gets_a_light_screen_and_t_turns_it(
     monkeypatch.delenv("TEXTUAL_THEME", raising=False)
     for ground, theme in (("0;15", LIGHT), ("15;0", DARK), ("", DARK)):
         monkeypatch.setenv("COLORFGBG", ground)
-        assert WatchApp(Lesson(course), fake(course)).theme == theme
+        assert app_of(course, None, fake(course)).theme == theme
 
     async def scenario(desk: Desk) -> None:
         await desk.sees("still the stub")
@@ -209,6 +211,96 @@ def test_the_picture_stands_beside_the_mistake_that_it_shows(course: Course) -> 
     play(course, scenario, start="center")
 
 
+# --- the keys ------------------------------------------------------------------------------------
+
+OPEN = {
+    "nothing": [],
+    "the statement": ["1"],
+    "the verdict": ["2"],
+    "the hints": ["h"],
+    "all of the statement": ["d"],
+    "the hints, after the verdict": ["2", "h"],
+}
+SHOWS = {  # what is seen after a key
+    "n": "weigh (3 of 3 in basics.py",
+    "p": "center (1 of 3 in basics.py",
+    "h": "Is it a staircase?",
+    "l": "type to filter",
+    "s": "Running your lines of staircase",
+    "v": "A solution of staircase",
+    "j": "Projection (1 of 1 in layers.py",
+    "r": "Put the untouched stub of staircase back?",
+    "u": "Your lines of staircase are back",
+    "o": "basics.py opens in your editor",
+    "a": "could not be checked",
+    "?": "go to the other exercise whose answer",
+}
+
+
+@pytest.fixture
+def all_keys(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
+    """A course at whose second exercise every key does something."""
+    with_stubs(course)
+    toml = course.folder / "course.toml"
+    hints = f"hints = {['Is it a staircase?'] * 20}\n"
+    text = toml.read_text("utf-8").replace('title = "One more', f'{hints}title = "One more')
+    toml.write_text(text, "utf-8")
+    save(course, "right", "staircase")
+    save(course, "call", "weigh")
+    record_progress(course.folder, solved=["staircase"])
+    reset_exercises(course, "staircase")
+    undo(course, "staircase")
+    reset_exercises(course, "staircase")
+    editor = tmp_path / "code"
+    editor.write_text("#!/bin/sh\n", "utf-8")
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    return load_course(course.folder)
+
+
+@pytest.mark.parametrize("pane", OPEN)
+def test_each_key_that_is_shown_works_whichever_pane_is_open(all_keys: Course, pane: str) -> None:
+    names = {key.word: key.key for key in KEYS}
+
+    async def scenario(desk: Desk) -> None:
+        board = desk.app.board
+        layers = all_keys.stub_file("layers")
+        layers.write_text(layers.read_text("utf-8").replace(STUB, "pass"), "utf-8")
+        await desk.sees("You changed Projection. j goes there.")
+        foot = " ".join(desk.text.splitlines()[-2:])
+        shown = re.findall(r"(\S) ([a-z]+)", foot)
+        assert {word: key for key, word in shown} == names
+        for key in [*SHOWS, "d"]:
+            board.current, board._elsewhere = "staircase", "Projection"
+            await desk.press(*OPEN[pane])
+            whole = "One more in each row" in desk.text
+            await desk.press("question_mark" if key == "?" else key)
+            if key == "d":
+                assert ("One more in each row" in desk.text) is not whole
+            else:
+                await desk.sees(SHOWS[key])
+            while len(desk.app.screen_stack) > 1:
+                await desk.press("escape")
+            if pane in ("all of the statement", "nothing") and key != "d":
+                await desk.press(*OPEN[pane])  # back
+        await desk.press("q")
+        assert desk.app.return_code == 0
+
+    play(all_keys, scenario, start="staircase")
+
+
+@pytest.mark.parametrize("key", ["l", "r", "v", "question_mark"])
+def test_a_dialog_shows_its_own_keys_alone(all_keys: Course, key: str) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("staircase (2 of 3", "n next")
+        await desk.press(key)
+        assert len(desk.app.screen_stack) > 1
+        assert "n next" not in desk.text
+        assert re.search("Enter|y yes", desk.text.splitlines()[-2] + desk.text)
+
+    play(all_keys, scenario, start="staircase")
+
+
 # --- the list ------------------------------------------------------------------------------------
 
 
@@ -225,7 +317,7 @@ def test_the_list_marks_the_best_match_and_says_where_enter_goes(
         await desk.sees("Enter: go to weigh")
         await desk.press("up")
         await desk.press("enter")
-        assert desk.lesson.name == "weigh"
+        assert desk.current == "weigh"
 
     play(course, scenario, start="center", size=size)
 
@@ -239,11 +331,9 @@ def test_the_list_marks_the_best_match_and_says_where_enter_goes(
         ("causalattention", "CausalAttention"),
         ("rope", "apply_rope"),
         ("sofmax naive", "softmax_naive"),
-        ("nothing like it", None),
-        ("", "split_heads"),
+        ("nothing like it", ""),
+        ("", ""),
     ],
 )
-def test_the_best_match_is_the_exact_one_or_else_the_nearest(typed: str, best: str | None) -> None:
-    lesson = Lesson(load_course(ROOT / "exercises"), "split_heads")
-    marked = [row.name for row in lesson.rows(typed) if row.best]
-    assert marked == ([best] if best else [])
+def test_the_best_match_is_the_exact_one_or_else_the_nearest(typed: str, best: str) -> None:
+    assert search(load_course(ROOT / "exercises"), typed)[1] == best

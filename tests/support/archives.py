@@ -30,7 +30,7 @@ def zipped(files: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED)
 
 @dataclass(frozen=True)
 class Member:
-    """An entry as it is told in the archive; what is None is told truly."""
+    """An entry as the archive describes it; None stands for the true value."""
 
     name: str | bytes
     data: bytes = b""
@@ -43,7 +43,7 @@ class Member:
     body: bytes | None = None  # the packed bytes
     local_name: bytes | None = None
     extra: bytes = b""  # in the table of contents only
-    offset: int | None = None  # of another entry; then nothing of this one is written
+    offset: int | None = None  # of another entry; this entry's own bytes are then left out
 
     @property
     def raw_name(self) -> bytes:
@@ -51,7 +51,7 @@ class Member:
 
 
 def deflated(data: bytes) -> bytes:
-    """Bytes as they stand in a zip."""
+    """The entry's own bytes in the zip."""
     engine = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     return engine.compress(data) + engine.flush()
 
@@ -133,7 +133,7 @@ def backslash_slip(honest: str) -> bytes:
 
 
 def symlink(honest: str) -> bytes:
-    """Tries: to have the solutions read as the submission's own file."""
+    """Tries: to pass the solutions off as the submission's own file."""
     return _with(honest, Member("layers.py", b"/srv/solutions/layers.py", mode=0o120777))
 
 
@@ -190,7 +190,7 @@ def nested_bomb(honest: str) -> bytes:
 
 
 def many_bombs(honest: str) -> bytes:
-    """Tries: to be within every limit of one file, three hundred times over."""
+    """Tries: three hundred files, each within the limits of a single file."""
     data = b"x = 1\n" * (MEGA // 2)  # 3 MB
     body = deflated_slowly(data)
     return _with(honest, *(Member(f"part_{n:03}.py", data, crc=1, body=body) for n in range(300)))
@@ -326,7 +326,7 @@ def entries_behind_another_end(honest: str) -> bytes:
 
 
 def entries_before_a_comment(honest: str) -> bytes:
-    """Tries: to have another table read than the one that is part of a comment."""
+    """Tries: to hide the true table, and show another inside a comment."""
     files, table, its_end = crowded(_with(honest), 200_000)
     short = _with(honest)[len(files) : -22]
     comment = short + end(1, len(short), len(files + table + its_end))
@@ -334,7 +334,7 @@ def entries_before_a_comment(honest: str) -> bytes:
 
 
 def entries_in_zip64(honest: str, place: int | None = None) -> bytes:
-    """Tries: to tell a short table in the usual place, and a long one in the place for more."""
+    """Tries: a short table in the usual place, and a long table in the zip64 place."""
     files, table, _ = crowded(_with(honest), 200_000)
     told = (200_001, 200_001, len(table), len(files))
     record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, *told)
@@ -372,7 +372,7 @@ def polyglot(honest: str) -> bytes:
     return packed(Member(HONEST, honest.encode()), before=b'"""%PDF-1.4 ', after=b'"""')
 
 
-# Of these, nothing can be read: they take no honest file.
+# Unreadable archives: they hold no honest file.
 
 
 def not_a_zip() -> bytes:
@@ -405,11 +405,11 @@ def all_encrypted() -> bytes:
     return packed(Member(HONEST, b"x", flags=1), Member("layers.ipynb", b"x", flags=1))
 
 
-# And in these there is no answer.
+# Readable archives without an answer.
 
 
 def empty_zip() -> bytes:
-    """Tries: nothing; nothing was chosen."""
+    """Tries: nothing; the student chose no file."""
     return zipped({})
 
 

@@ -1,14 +1,19 @@
-"""The attacks that live in `tests/attacks`, as their headers describe them.
+"""The attacks in `tests/attacks`, as their headers describe them.
 
 An attack is a ``.py`` file, a notebook, or a folder of source files with an ``about.txt``. Its
 first three lines (the first cell of a notebook, the lines of ``about.txt``) say what it tries,
 where that worked, and which points it honestly deserves.
+
+A file may also hold several attacks, as those of ``operations`` do. Each begins with a line
+``# --- NAME, POINTS`` and a comment that says what it tries; none of them worked elsewhere. The
+lines above the first are part of each.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +24,10 @@ import msgspec
 from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
 from grader.grading.order import Order
+from grader.intake import Submission, find_submissions
+from grader.records.grade import Grade
+from grader.wire import SourceText
+from tests.support.evidence import assert_harmless, assert_only_what_passed_is_paid, earned
 from tests.support.places import ROOT
 
 ATTACKS = ROOT / "tests" / "attacks"
@@ -74,42 +83,87 @@ class Attack:
     tries: str
     worked_in: tuple[str, ...]
     deserves: Mapping[str, float]  # points by exercise; one that is not named earns none
+    text: str | None = None  # its part of a file of several
 
     @property
     def id(self) -> str:
         """``class/name``."""
         return f"{self.klass}/{self.name}"
 
+    def submission(self, course: Course) -> Submission:
+        """The attack as a student's submission."""
+        if self.text is not None:
+            return Submission(self.name, (SourceText(f"{self.name}.py", (self.text,)),))
+        (found,) = find_submissions([self.path], course, single=True)
+        return found
+
+    def put(self, folder: Path, name: str) -> None:
+        """Copy the attack into a class's folder, under this name."""
+        if self.text is not None:
+            (folder / f"{name}.py").write_text(self.text, "utf-8")
+        elif self.path.is_dir():
+            shutil.copytree(self.path, folder / name)
+        else:
+            shutil.copy(self.path, folder / f"{name}{self.path.suffix}")
+
+
+def assert_deserved(grade: Grade, attack: Attack, course: Course) -> None:
+    """The attack has exactly the points that it deserves, and does no harm where it is shown."""
+    assert grade.status == "graded", grade.message
+    assert earned(grade) == attack.deserves
+    assert grade.total == round(sum(attack.deserves.values()), 3)
+    assert_only_what_passed_is_paid(grade)
+    assert_harmless(grade, course)
+
 
 class BadHeader(ValueError):
     """A header that is not of the form that this file describes."""
 
 
+SEVERAL = re.compile(r"^# --- (\w+), (.+)\n# (.+)\n", re.MULTILINE)
+
+
 def all_attacks(root: Path = ATTACKS) -> list[Attack]:
     """Every attack, by class and name; raise `BadHeader` for one that does not say what it is."""
-    folders = [folder for folder in sorted(root.iterdir()) if folder.is_dir()]
-    return [
-        read_attack(entry)
-        for folder in folders
-        if not folder.name.startswith((".", "__"))
-        for entry in sorted(folder.iterdir())
+    found = [
+        attack
+        for folder in root.iterdir()
+        if folder.is_dir() and not folder.name.startswith((".", "__"))
+        for entry in folder.iterdir()
         if not entry.name.startswith((".", "__"))
+        for attack in read_attacks(entry)
     ]
+    return sorted(found, key=lambda attack: (attack.klass, attack.name))
+
+
+def read_attacks(path: Path) -> list[Attack]:
+    """The attacks of one file or folder."""
+    text = path.read_text("utf-8") if path.suffix == ".py" else ""
+    heads = [*SEVERAL.finditer(text)]
+    if not heads:
+        return [read_attack(path)]
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    found = []
+    for head, end in zip(heads, ends, strict=True):
+        name, points, tries = head.groups()
+        own = text[: heads[0].start()] + text[head.start() : end]
+        attack = Attack(path, path.parent.name, name, tries, (), _points(path, points), own)
+        found.append(attack)
+    return found
 
 
 def read_attack(path: Path) -> Attack:
-    """One attack from its file or folder."""
-    lines = _header(path)
-    fields = [
+    """The attack that is the whole of a file or folder."""
+    tries, worked, points = (
         _field(path, line, name)
-        for line, name in zip(lines, ("Tries", "Worked in", "Deserves"), strict=True)
-    ]
-    peers = () if fields[1] == "-" else tuple(fields[1].split(", "))
+        for line, name in zip(_header(path), ("Tries", "Worked in", "Deserves"), strict=True)
+    )
+    peers = () if worked == "-" else tuple(worked.split(", "))
     if not set(peers) <= PEERS:
         raise BadHeader(f"{path}: {sorted(set(peers) - PEERS)} is no peer that we measured")
-    if not fields[0].endswith("."):
+    if not tries.endswith("."):
         raise BadHeader(f"{path}: what it tries is a sentence")
-    return Attack(path, path.parent.name, path.stem, fields[0], peers, _points(path, fields[2]))
+    return Attack(path, path.parent.name, path.stem, tries, peers, _points(path, points))
 
 
 def _header(path: Path) -> list[str]:

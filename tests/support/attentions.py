@@ -1,4 +1,4 @@
-"""Attentions: references of tests of adoption, and how students write the same."""
+"""Attentions for tests of adoption: references, and the same as students write them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Bare(nn.Module):
 
 
 class Many(nn.Module):
-    """Several heads out of one wide projection each."""
+    """Several heads, split from one wide projection for each role."""
 
     def __init__(self, d_in: int, d_out: int, num_heads: int) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Wrapper(nn.Module):
 
 
 class Normed(nn.Module):
-    """A norm before the projections, and one behind."""
+    """A norm before the projections, and another after the head."""
 
     def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
@@ -124,17 +124,27 @@ def split(x, num_heads):
 """
 
 
-def single(made: str, used: str, header: str = "d_in, d_out, qkv_bias=False") -> str:
-    """A one-headed class of a student: what stands in ``__init__``, and in ``forward``."""
-    lines = {name: text.replace("\n", "\n        ") for name, text in (("m", made), ("u", used))}
+def module(name: str, header: str, made: str, used: str, inputs: str = "x") -> str:
+    """A class of a student: the bodies of ``__init__`` and ``forward``."""
+    made, used = (text.strip("\n").replace("\n", "\n        ") for text in (made, used))
     return f"""
-class Single(nn.Module):
+class {name}(nn.Module):
     def __init__(self, {header}):
         super().__init__()
-        {lines["m"]}
-    def forward(self, x):
-        {lines["u"]}
+        {made}
+    def forward(self, {inputs}):
+        {used}
 """
+
+
+def single(made: str, used: str) -> str:
+    """One head."""
+    return module("Single", "d_in, d_out, qkv_bias=False", made, used)
+
+
+def many(made: str, used: str, name: str = "Many") -> str:
+    """Several heads."""
+    return module(name, "d_in, d_out, num_heads", made, used)
 
 
 def linears(*names: str, bias: str = "False") -> str:
@@ -159,25 +169,14 @@ class Head(nn.Module):
     def forward(self, x):
         return attend(self.query(x), self.key(x), self.value(x))
 """
-HEADS = f"""
-{HEAD}
-class Wrapper(nn.Module):
-    def __init__(self, d_in, d_out, num_heads):
-        super().__init__()
-        self.heads = nn.ModuleList(Head(d_in, d_out, True) for _ in range(num_heads))
-    def forward(self, x):
-        return torch.cat([head(x) for head in self.heads], dim=-1)
-"""
-WIDE = """
-class Many(nn.Module):
-    def __init__(self, d_in, d_out, num_heads):
-        super().__init__()
-        self.n = num_heads
-        self.q_proj = nn.Linear(d_in, d_out, bias=False)
-        self.k_proj = nn.Linear(d_in, d_out, bias=False)
-        self.v_proj = nn.Linear(d_in, d_out, bias=False)
-        self.wo = nn.Linear(d_out, d_out)
-    def forward(self, x):
-        q, k, v = (split(p(x), self.n) for p in (self.q_proj, self.k_proj, self.v_proj))
-        return self.wo(attend(q, k, v).transpose(1, 2).flatten(2))
-"""
+HEADS = HEAD + many(
+    "self.heads = nn.ModuleList(Head(d_in, d_out, True) for _ in range(num_heads))",
+    "return torch.cat([head(x) for head in self.heads], dim=-1)",
+    "Wrapper",
+)
+WIDE = many(
+    f"{linears('q_proj', 'k_proj', 'v_proj')}\n"
+    "self.n, self.wo = num_heads, nn.Linear(d_out, d_out)",
+    "q, k, v = (split(p(x), self.n) for p in (self.q_proj, self.k_proj, self.v_proj))\n"
+    "return self.wo(attend(q, k, v).transpose(1, 2).flatten(2))",
+)

@@ -13,14 +13,14 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def executable() -> str | None:
-    """Where a browser is, if there is one."""
+    """The path of an installed browser."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser that is closed in the end."""
-    # As root it has no sandbox of its own; what it opens here was written here.
+    """A browser that is closed at the end."""
+    # As root the browser has no sandbox; the tests open only pages that they wrote.
     options = ["--no-sandbox"] if hasattr(os, "getuid") and os.getuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=options)

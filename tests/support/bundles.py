@@ -1,4 +1,4 @@
-"""A course with its recordings, made once: to record it takes minutes, and tests need it often."""
+"""Recordings of a course, made once and shared: recording takes minutes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.places import REAL, ROOT
 
 KEPT = ROOT / "build" / "recordings"  # ignored by git, and removed by `make clean`
 
-# What may decide a recording, besides the course.
+# Rooms whose code may change a recording.
 ROOMS = ("course", "grading", "mistakes", "proxies", "testing", "unsandboxed", "wire")
 MAKERS = [
     ROOT / "grader/release/recording.py",
@@ -28,14 +28,14 @@ MAKERS = [
 
 
 def recordings(course: Course) -> Path:
-    """A folder with the recordings of a course as it stands now. To be copied, not written into."""
+    """The folder of a course's current recordings. Copy it; do not write into it."""
     digest = hashlib.blake2b(course.fingerprint().encode(), digest_size=16)
     stubs = (course.stub_file(unit.name) for unit in course.units)
     for path in (*sorted(MAKERS), *stubs):
         digest.update(path.read_bytes())
     kept = KEPT / digest.hexdigest()
     KEPT.mkdir(parents=True, exist_ok=True)
-    # Tests run in several processes: nobody waits for the recordings of another course.
+    # One lock a course: test processes wait only for the recordings that they need.
     with kept.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.is_dir():
@@ -47,7 +47,7 @@ def recordings(course: Course) -> Path:
 
 
 def release_recorded(to: Path) -> None:
-    """The course's bundle, with the recordings that are kept."""
+    """Write the course's bundle with the shared recordings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("grader.release.recording.record_course", recorded_once)
         write_student_bundle(load_course(REAL), to)
@@ -56,16 +56,16 @@ def release_recorded(to: Path) -> None:
 def recorded_once(
     course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
 ) -> None:
-    """In place of `grader.release.recording.record_course`."""
+    """A stand-in for `grader.release.recording.record_course` that copies the shared recordings."""
     shutil.copytree(recordings(course), to)
 
 
 def recorded_in_name(
     course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
 ) -> None:
-    """In place of `grader.release.recording.record_course`, for tests of the rest of a bundle."""
+    """A stand-in for `record_course` that records nothing, for tests of the rest of a bundle."""
     (to / "stubs").mkdir(parents=True)
-    (to / "course.json").write_text("{}")
+    (to / course.sheet.name).write_text("")
     for unit in course.units:
         shutil.copyfile(course.stub_file(unit.name), to / "stubs" / f"{unit.name}.py")
         report(unit.name)

@@ -1,4 +1,4 @@
-"""A few small contracts, for tests of proxies: references, and a right answer to most of them."""
+"""Small contracts for tests of proxies: references, and a right answer to most of them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
-# pip builds with what is here, and asks no index.
+# pip builds with installed packages only, and asks no index.
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
 
 

@@ -1,4 +1,4 @@
-"""Gradebooks of a class that never was, in the tiny course."""
+"""Gradebooks of a made-up class in the tiny course."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def grade(
 
 
 def handed_in(student: str, text: str, *group: str) -> Submission:
-    """A submission of one file."""
+    """A submission with a single file."""
     return Submission(student, (SourceText("basics.py", (text,)),), group=group)
 
 
 def write_class(folder: Path) -> None:
-    """A class with one of everything: right, wrong, absent, empty, hostile, corrected, a group."""
+    """A class with every kind of row: right, wrong, absent, empty, hostile, corrected, a group."""
     center, weigh = EXERCISES
     with open_gradebook(folder, "tiny") as book:
         book.exercises = EXERCISES
@@ -154,7 +154,7 @@ def write_class(folder: Path) -> None:
 
 
 def folder(place: Path, **files: str) -> Path:
-    """A folder of hand-ins: the text of each file by its name."""
+    """A folder of submissions: the text of each file by its name."""
     place.mkdir(exist_ok=True)
     for name, text in files.items():
         (place / f"{name}.py").write_text(text, "utf-8")

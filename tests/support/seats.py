@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from torch import Tensor
+
 from grader import wire
 from grader.course.contract import compile_contract
 from grader.course.course import load_course
@@ -19,11 +21,12 @@ from grader.proxies.remote import Student
 from grader.proxies.slots import Adoption
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Channel, Limits, Session
+from grader.testing import assert_agrees, assert_gradients_agree
 from tests.support.places import REAL
 
 
 def real_order(exercise: str) -> Order:
-    """How to grade one exercise of the kit's own course, by the tests of its unit."""
+    """The order to grade one exercise of the kit's own course by the tests of its unit."""
     course = load_course(REAL)
     tests = f"test_{course.unit_of[exercise]}"
     files = {path: hidden for path, hidden in course.tests_of().items() if path.stem == tests}
@@ -32,14 +35,14 @@ def real_order(exercise: str) -> Order:
 
 @dataclass(frozen=True)
 class Seat:
-    """One submission: its session, what its proxies share, and the references beside it."""
+    """One submission: its session, the state that its proxies share, and the references."""
 
     session: Session
     calls: Calls
     oracle: LiveOracle
 
     def student(self, seed: int = 0, memory_mb: int | None = None) -> Any:
-        """Begin a test; what its proxies give is known to the contracts, and not to mypy."""
+        """Begin a test, and return its proxies. Contracts type their results; mypy cannot."""
         self.session.begin_test(seed, memory_mb=memory_mb)
         return Student(self.calls)
 
@@ -48,15 +51,23 @@ class Seat:
         return self.oracle.reference(make)
 
 
-OpenSeat = Callable[..., Seat]  # what the fixture `open_seat` gives
+OpenSeat = Callable[..., Seat]  # the type of the fixture `open_seat`
 
 
 class Adopted(NamedTuple):
-    """A student's module and the reference's, and how the one got the other's weights."""
+    """A student's module, the reference's module, and the adoption between them."""
 
     theirs: Any
     ours: Any
     adoption: Adoption
+
+
+def assert_whole(found: Adopted, *inputs: Tensor, gradients: Make | None = None) -> None:
+    """Every weight has a place and both modules agree; with `gradients`, these agree too."""
+    assert (found.adoption.missing, found.adoption.extra) == ((), ())
+    assert_agrees(found.theirs(*inputs), found.ours(*inputs))
+    if gradients is not None:
+        assert_gradients_agree(found.theirs, found.ours, *inputs, make=gradients)
 
 
 def open_seat(
@@ -68,7 +79,7 @@ def open_seat(
     arguments: Mapping[str, Sequence[str]] | None = None,
     parameters: Mapping[str, Sequence[str]] | None = None,
 ) -> Seat:
-    """Open a submission of one file, ``answers.py``, against these references."""
+    """Open a submission whose only file is ``answers.py``, against these references."""
     limits = limits or Limits()
     definitions = {reference.__name__: reference for reference in references}
     contracts = {name: compile_contract(name, value) for name, value in definitions.items()}
@@ -92,6 +103,6 @@ def warm_of(desk: Desk) -> Warm:
 
 
 def process_of(warm: Warm) -> subprocess.Popen[bytes]:
-    """The process that a test started: not one that was split from another."""
+    """The process that a test started itself."""
     assert warm._process is not None
     return warm._process

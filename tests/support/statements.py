@@ -1,4 +1,4 @@
-"""A statement in the form, for an exercise of the tiny course."""
+"""A complete statement for an exercise of the tiny course."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WEIGH = '''\
 
 
 def state_weigh(course: Course, docstring: str = WEIGH) -> Course:
-    """The course, in whose stubs `weigh` has this docstring from now on."""
+    """Write this docstring into the stub of `weigh`, and return the course."""
     path = course.stub_file("basics")
     text = path.read_text("utf-8")
     plain = '    """Turn each row into weights that sum to one, without torch\'s softmax."""\n'

@@ -1,4 +1,4 @@
-"""Answers to exercises of the tiny course, and what is found in them."""
+"""Answers to exercises of the tiny course, and helpers that read their listings."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def center(x):
 
 
 def center_that_gives(value: object) -> str:
-    """An answer that is known by the number that it gives."""
+    """An answer that returns a number of its own, to be recognised by."""
     return f"def center(x):\n    return x * 0 + {value}\n"
 
 
 def found(seat: Seat, name: str = "center") -> Found:
-    """What the listing says of an exercise."""
+    """The listing's entry for an exercise."""
     (entry,) = [entry for entry in seat.listing.found if entry.name == name]
     return entry
 
 
 def complaint(seat: Seat, desk: Desk) -> StudentRaised:
-    """The exception that calling `center` ends in."""
+    """The exception that a call of `center` raises."""
     student = seat.begin(desk.make("center", "test", ""))
     with pytest.raises(StudentRaised) as raised:
         student.center(torch.ones(2))

@@ -1,4 +1,4 @@
-"""Blocks and models: references of tests of adoption, and how students write the same."""
+"""Blocks and models for tests of adoption: references, and the same as students write them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from grader.course.tensors import Make
+from tests.support.attentions import module
 
 SEED = "nesting"
 MAKE = Make(SEED, "inputs", "tests")
@@ -229,23 +230,15 @@ class PreNorm(nn.Module):
 """
 
 
-def block(made: str, used: str, name: str = "Block", header: str = "d, heads, hidden") -> str:
-    """A class of a student: what stands in ``__init__``, and in ``forward``."""
-    lines = [text.strip("\n").replace("\n", "\n        ") for text in (made, used)]
-    return f"""
-class {name}(nn.Module):
-    def __init__(self, {header}):
-        super().__init__()
-        {lines[0]}
-    def forward(self, x, *more):
-        {lines[1]}
-"""
+def block(made: str, used: str, name: str = "Block") -> str:
+    """A block of a student."""
+    return module(name, "d, heads, hidden", made, used, "x, *more")
 
 
 PLAIN = "x = x + {a}({n1}(x))\nreturn x + {f}({n2}(x))"
 
 
-# Blocks that stand in models, too.
+# Blocks that models use too.
 GPT_BLOCK = block(
     "self.ln_2, self.ln_1 = nn.LayerNorm(d), nn.LayerNorm(d)\n"
     "self.mlp, self.attn = Mlp(d, hidden), Fused(d, heads)",

@@ -1,4 +1,4 @@
-"""A grading in a process of its own, and the processes below it, any of which may be killed."""
+"""A grading in a process of its own. Tests kill it, or any process below it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from grader.records.faults import HostFault
 from tests.support.places import TINY
 
 Victim = Literal["grader", "worker", "warm process", "jail"]
-# In the command line of what is forked below the grader, and of what it is forked from.
+# Part of the command line of processes forked below the grader, and of their parent.
 LINEAGES = {
     "worker": "multiprocessing.forkserver",
     "warm process": "grader.guest.warm",
@@ -43,7 +43,7 @@ def write_class(folder: Path, students: int) -> Path:
 
 
 def results(out: Path) -> tuple[bytes, list[dict[str, Any]]]:
-    """What a grading wrote, without what may differ between two runs."""
+    """The files of a grading, without the parts that differ between runs."""
     lines = (out / "results.jsonl").read_text("utf-8").splitlines()
     graded = [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in lines]
     return (out / "gradebook.csv").read_bytes(), graded
@@ -59,14 +59,14 @@ def dies_once(marks: Path, _: object, item: int) -> int:
 
 
 def dies_at_three(_: object, item: int) -> int:
-    """Work that nobody survives at one item."""
+    """Work that kills every process that takes one of its items."""
     if item == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return item
 
 
 def stays(_: object, item: int) -> int:
-    """Work without danger."""
+    """Work that succeeds."""
     return item
 
 
@@ -92,21 +92,21 @@ class Untravelled(Exception):
 
 
 def raises_what_cannot_travel(_: object, item: int) -> int:
-    """Work that ends in an exception which does not come through a pipe."""
+    """Work that raises an exception that cannot be pickled."""
     raise Untravelled("cannot be", "put into words")
 
 
 def answers_what_cannot_travel(_: object, item: int) -> Any:
-    """Work that comes to something which does not come through a pipe."""
+    """Work whose result cannot be pickled."""
     return lambda: item
 
 
 class Roomless(Order):
-    """An order for desks that our own side cannot open."""
+    """An order whose desk cannot be opened, through a fault of ours."""
 
     @contextmanager
     def desk(self) -> Iterator[Any]:
-        """Never comes to be."""
+        """Fail."""
         raise HostFault("no room for a desk")
         yield
 
@@ -116,17 +116,17 @@ class Deadly(Order):
 
     @contextmanager
     def desk(self) -> Iterator[Any]:
-        """Never comes to be."""
+        """Fail."""
         os.kill(os.getpid(), signal.SIGKILL)
         yield
 
 
 class Deskless(Order):
-    """An order for work that needs no desk, so that nobody waits for torch."""
+    """An order for work that needs no desk, and no torch."""
 
     @contextmanager
     def desk(self) -> Iterator[Any]:
-        """Nothing that anyone sits at."""
+        """An empty desk."""
         yield SimpleNamespace(isolation=())
 
 
@@ -142,7 +142,7 @@ class Grading:
         before: Callable[[], None] | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """`before` is done in the process before it becomes the grader."""
+        """`before` runs in the process before it becomes the grader."""
         call = ("grade", students, "--out", out, "--course", course, "--no-pages", "--json-lines")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "grader", *map(str, call), *options],
@@ -155,25 +155,25 @@ class Grading:
         )
 
     def wait_for(self, grades: int) -> None:
-        """Until so many grades are in the gradebook."""
+        """Wait until the gradebook has so many grades."""
         assert self.process.stdout is not None
         for _ in range(grades):
             assert self.process.stdout.readline()
 
     def finish(self) -> tuple[int, str]:
-        """The exit code, and what was said of errors; waits for whoever could still say more."""
+        """The exit code and standard error, read until every process has closed it."""
         told = self.process.communicate()[1]
         return self.process.returncode, told
 
     def press_ctrl_c(self) -> bool:
-        """As in a terminal: all its processes hear of it; False if the grading ended before."""
+        """Signal all its processes, as a terminal does; False if the grading has ended."""
         if self.process.poll() is not None:
             return False
         os.killpg(self.process.pid, signal.SIGINT)
         return True
 
     def kill(self, victim: Victim) -> bool:
-        """Kill one, as soon as there is one; False if the grading ended before."""
+        """Kill the first such process that appears; False if the grading has ended."""
         while self.process.poll() is None:
             for process in self._running(victim):
                 with suppress(psutil.NoSuchProcess):

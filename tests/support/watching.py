@@ -5,26 +5,32 @@ from __future__ import annotations
 import asyncio
 import html
 import io
-import os
 import re
 import shutil
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    redirect_stdout,
+    suppress,
+)
 from pathlib import Path
 
 from grader.course.course import Course, load_course
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult, Picture, TestResult
+from grader.student.checking import Checker, Checks
+from grader.student.lesson import Lesson
 from grader.student.progress import FILE
-from grader.student.watch.lesson import Lesson
-from grader.student.watch.plain import Plain
+from grader.student.watch.plain import watch
 from grader.student.watch.screen import WatchApp
-from grader.student.watch.threads import Checks, OpenChecks
 from tests.support.places import TINY
 
-DEADLINE = 60  # seconds, for what takes a fraction of one on an idle machine
+DEADLINE = 60  # seconds; an idle machine needs a fraction of a second
+OpenChecks = Callable[[], AbstractContextManager[Checker]]
 CELL = 12.2  # how wide a column is in a screenshot
 HINTS = '["Which mean?", "Which axis?", "x - x.mean()"]'
 
@@ -79,8 +85,8 @@ NUMBERS = Picture(
 EVIL = "[bold]loud[/bold] \x1b[31mred"  # markup and an escape sequence, which mean nothing here
 
 
-class Fake:
-    """What it finds stands in the file: a comment for each exercise, ``# center: right``."""
+class Fake(Checker):
+    """It reads the verdicts from comments in the file, such as ``# center: right``."""
 
     def __init__(self, course: Course) -> None:
         self.course = course
@@ -112,6 +118,8 @@ class Fake:
                 tests = [TestResult("exists", "It is there", "passed"), off]
             case ["fault"]:
                 raise HostFault("the moon is full")
+            case ["stop"]:
+                raise KeyboardInterrupt
             case ["call"]:
                 raise CallError("there is no .py file")
             case ["bug"]:
@@ -123,17 +131,18 @@ class Fake:
 
 def fake(course: Course) -> OpenChecks:
     @contextmanager
-    def opened() -> Iterator[Checks]:
+    def opened() -> Iterator[Checker]:
         yield Fake(course)
 
     return opened
 
 
 def save(course: Course, found: str, name: str = "center") -> None:
-    """Save the file of an exercise, as most editors do: a new file takes the old one's place."""
+    """Save an answer to an exercise, as most editors do: a new file replaces the old one."""
     path = course.stub_file(course.unit_of[name])
     draft = path.with_suffix(".draft")
-    draft.write_text(f"{path.read_text('utf-8')}\n# {name}: {found}\n", "utf-8")
+    text = path.read_text("utf-8")
+    draft.write_text(f"{text}\n{name} = {len(text)}\n# {name}: {found}\n", "utf-8")
     draft.replace(path)
 
 
@@ -141,12 +150,16 @@ def save(course: Course, found: str, name: str = "center") -> None:
 
 
 class Desk:
-    """The app, seen as people see it: keys go in, and text comes out."""
+    """The app as a person uses it: press keys, read text."""
 
-    def __init__(self, app: WatchApp, pilot: object, lesson: Lesson) -> None:
+    def __init__(self, app: WatchApp, pilot: object) -> None:
         self.app = app
-        self.lesson = lesson
         self._pilot = pilot
+
+    @property
+    def current(self) -> str:
+        """The current exercise."""
+        return self.app.board.current
 
     @property
     def svg(self) -> str:
@@ -154,7 +167,7 @@ class Desk:
 
     @property
     def text(self) -> str:
-        """What the screen shows, line by line."""
+        """The lines of the screen."""
         lines: dict[float, list[tuple[float, str]]] = {}
         for tag, inner in re.findall(r"<text([^>]*)>([^<]*)</text>", self.svg):
             x, y = (float(re.findall(rf'\b{axis}="([\d.]+)"', tag)[0]) for axis in "xy")
@@ -166,23 +179,23 @@ class Desk:
 
     @property
     def contrasts(self) -> dict[str, float]:
-        """How far each piece of text stands out: 1 not at all, 21 as black does on white."""
+        """The contrast of each piece of text: 1 is invisible, 21 is black on white."""
         found: dict[str, float] = {}
         for text, colour, ground in self._coloured():
             found[text] = min(contrast(colour, ground), found.get(text, 21))
         return found
 
     def colours(self, text: str) -> set[str]:
-        """The colours in which pieces of text are that hold this."""
+        """The colours of all pieces of text that contain this."""
         return {colour for shown, colour, _ in self._coloured() if text in shown}
 
     @property
     def grounds(self) -> set[str]:
-        """All that lies behind text, or is a bar."""
+        """All rectangles: backgrounds of text, and bars."""
         return set(re.findall(r'<rect fill="(#\w{6})" x', self.svg))
 
     def _coloured(self) -> Iterator[tuple[str, str, str]]:
-        """Each piece of text, its colour, and that of its ground."""
+        """Each piece of text with its colour and its background."""
         style, _, body = self.svg.partition("</style>")
         fills = dict(re.findall(r"\.([\w-]+) \{ fill: (#\w{6})", style))
         rects = re.findall(
@@ -194,7 +207,7 @@ class Desk:
             r'<text class="([\w-]+)" x="([\d.]+)" y="([\d.]+)" [^>]*clip[^>]*>([^<]*)<', body
         ):
             shown = html.unescape(text).replace("\xa0", " ").strip()
-            across, down = float(x) + 1, float(y) - 5  # y is where letters stand
+            across, down = float(x) + 1, float(y) - 5  # y is the baseline of the letters
             under = [
                 fill
                 for left, top, width, height, fill in grounds
@@ -212,7 +225,7 @@ class Desk:
         await self._pilot.pause()  # type: ignore[attr-defined]
 
     async def sees(self, *wanted: str) -> None:
-        """Wait until the screen shows all of these, wherever its lines break."""
+        """Wait until the screen shows all of these, whatever its line breaks."""
 
         def plain(text: str) -> str:
             return " ".join(text.replace("│", " ").split())
@@ -224,7 +237,7 @@ class Desk:
 
 
 def _line(pieces: Sequence[tuple[float, str]]) -> str:
-    """Pieces of text, each at its column; what is but space between them is no piece."""
+    """Pieces of text by column, without the spaces between them."""
     line = ""
     for x, text in pieces:
         line = line.ljust(round(x / CELL)) + text
@@ -246,15 +259,29 @@ def _luminance(colour: str) -> float:
 Scenario = Callable[[Desk], Awaitable[None]]
 
 
+def app_of(
+    course: Course, start: str | None, checker: OpenChecks, *, poll: bool = False
+) -> WatchApp:
+    """The full screen, begun as `run_watch` does."""
+    lesson = Lesson(course)
+    return WatchApp(
+        lesson,
+        start or lesson.standing.next or course.asked[0],
+        Checks(course, checker),
+        first_run=not (course.folder / FILE).exists(),
+        poll=poll,
+        clock=lambda: "12:00:00",
+    )
+
+
 @asynccontextmanager
 async def at_desk(
     course: Course, start: str | None, checker: OpenChecks, size: tuple[int, int], poll: bool
 ) -> AsyncIterator[Desk]:
-    lesson = Lesson(course, start, clock=lambda: "12:00:00")
-    app = WatchApp(lesson, checker, poll=poll)
+    app = app_of(course, start, checker, poll=poll)
     try:
         async with app.run_test(size=size) as pilot:
-            yield Desk(app, pilot, lesson)
+            yield Desk(app, pilot)
     finally:
         app.close()
 
@@ -283,26 +310,18 @@ def play(
 
 
 class Reader:
-    """A student who reads lines, and types lines."""
+    """A student who reads the lines of a plain watch."""
 
-    def __init__(self, course: Course, checker: OpenChecks, start: str | None = None) -> None:
-        typed, self._hand = os.pipe()
-        self._out = io.StringIO()
-        lesson = Lesson(course, start)
-        self._plain = Plain(lesson, checker, typed=typed, out=self._out)
-        self._thread = threading.Thread(target=self._plain.run)
-        self._thread.start()
+    def __init__(self, out: io.StringIO) -> None:
+        self._out = out
         self._read = 0
 
     @property
     def all(self) -> str:
         return self._out.getvalue()
 
-    def types(self, line: str) -> None:
-        os.write(self._hand, f"{line}\n".encode())
-
     def reads(self, wanted: str) -> str:
-        """Wait for this text, and return what came since the last that was waited for."""
+        """Wait for this text, and return all output since the previous call."""
 
         def there() -> bool:
             return self._found(wanted) is not None
@@ -319,7 +338,23 @@ class Reader:
         found = re.compile(pattern).search(self.all, self._read)
         return found.end() if found else None
 
-    def leaves(self) -> None:
-        os.close(self._hand)
-        self._thread.join(DEADLINE)
-        assert not self._thread.is_alive()
+
+@contextmanager
+def reading(course: Course, start: str = "center", *, first_run: bool = False) -> Iterator[Reader]:
+    """A plain watch in a thread, with a checker without torch."""
+    lesson, checks = Lesson(course), Checks(course, fake(course))
+
+    def run() -> None:
+        with suppress(KeyboardInterrupt):
+            watch(lesson, start, checks, first_run=first_run, poll=False)
+
+    thread = threading.Thread(target=run)
+    with redirect_stdout(io.StringIO()) as out:
+        thread.start()
+        try:
+            yield Reader(out)
+        finally:
+            for name in course.exercises:  # whichever is the current one
+                save(course, "stop", name)
+            thread.join(DEADLINE)
+    assert not thread.is_alive()

@@ -1,7 +1,7 @@
 """Pictures of both pages, of a made-up class: ``python -m tests.tools.page_screenshots [DIR]``.
 
-They go to ``tests/screenshots/feedback.png`` and ``report.png``. The class is graded for that,
-which takes some minutes; its gradebook is kept in DIR, and taken from there where it is.
+They go to ``tests/screenshots/feedback.png`` and ``report.png``. Grading the class takes some
+minutes. DIR keeps its gradebook; if there is one, the class is not graded again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(kept: Path | None = None) -> None:
 
 
 def _take(page: Page, name: str) -> None:
-    """Save what the window shows, in as many colours as a palette has."""
+    """Save the window as a picture with a palette of 256 colours."""
     path = TO / f"{name}.png"
     page.screenshot(path=path)
     with Image.open(path) as picture:

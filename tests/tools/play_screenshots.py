@@ -1,7 +1,7 @@
 """Pictures of `grader play addition`: ``python -m tests.tools.play_screenshots``.
 
 They go to ``tests/screenshots/playing.svg``, ``attention.svg`` and ``addition.png``. The model is
-trained for that, in half a minute, from one of the two sets of answers of the tests.
+trained first, in half a minute, from one of the two sets of answers of the tests.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _save(name: str, shown: Iterable[RenderableType]) -> None:
-    """What a terminal shows, as a picture that comes out alike on every run."""
+    """The terminal's output as SVG, the same on every run."""
     console = Console(
         file=io.StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="truecolor"
     )
@@ -67,7 +67,7 @@ def _save(name: str, shown: Iterable[RenderableType]) -> None:
 
 
 def _take(page: Page, path: Path) -> None:
-    """Save what the window shows, in as many colours as a palette has."""
+    """Save the window as a picture with a palette of 256 colours."""
     page.screenshot(path=path)
     with Image.open(path) as picture:
         few = picture.convert("RGB").quantize(

@@ -1,7 +1,7 @@
-"""What a change is likely to break, in under a minute: ``make quick``.
+"""Checks that a change is likely to break, in under a minute: ``make quick``.
 
-Lint, types, and the tests of the rooms that differ from a commit, as far as the time goes; what is
-left out is counted. CI runs all.
+They are lint, types, and the tests of the rooms that differ from a commit. Tests that do not fit
+into the time are left out and counted. CI runs all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 60
 ALWAYS = ("tests/test_house.py", "tests/test_readme.py")
 LEAST = 20  # seconds for tests, however long the rest took
-# Rooms whose tests stand elsewhere.
+# Rooms whose tests are in another room's folder.
 ELSEWHERE = {"testing": "proxies", "mistakes": "grading"}
 ENDING = 8  # seconds kept for the tests that are at work when the time is over
 
@@ -53,7 +53,7 @@ def _limit(check: list[str], until: float) -> list[str]:
 
 
 def changed(since: str) -> list[str]:
-    """Files that differ from a commit, new ones too."""
+    """Files that differ from a commit, new files too."""
     differing = ["git", "diff", "--name-only", since]
     new = ["git", "ls-files", "--others", "--exclude-standard"]
     return [
@@ -64,7 +64,7 @@ def changed(since: str) -> list[str]:
 
 
 def tests_of(files: list[str]) -> list[str]:
-    """Where the tests of these files stand: those of a room in the folder of its name."""
+    """The tests of these files: a room has a folder of tests with its name."""
     chosen = dict.fromkeys(ALWAYS)
     for file in files:
         path = Path(file)
@@ -81,12 +81,12 @@ def tests_of(files: list[str]) -> list[str]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer a moment after which no test begins."""
+    """Add an option: a time after which no test begins."""
     parser.addoption("--quick-until", type=float, help="seconds since 1970")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leave out what there is no time for."""
+    """Skip the test if the time is over."""
     until = item.config.getoption("--quick-until")
     if until is not None and time.time() > until:
         pytest.skip("no time left")

@@ -1,6 +1,6 @@
-"""The parts of READMEs that are written by a program: ``python -m tests.tools.readme``.
+"""Writes the generated tables of the READMEs: ``python -m tests.tools.readme``.
 
-Each stands between two comments, and says between them what the course and the tests hold today.
+A table is between two comments of its name, and is made from the course, the tests or the engine.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from pathlib import Path
 from grader.course.course import load_course
 from grader.student.scripts import said_of
 from tests.support import attacks_table
-from tests.tools import ideas, structure
+from tests.tools import structure
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
 
 def exercises_table() -> str:
-    """One row a unit: its exercises, and what they are worth."""
+    """One row a unit: its exercises and their points."""
     course = load_course(ROOT / "exercises")
     rows = ["| unit | points | exercises |", "|---|---|---|"]
     for number, unit in enumerate(course.units, start=1):
@@ -31,7 +31,7 @@ def exercises_table() -> str:
 
 
 def looks_table() -> str:
-    """One row a unit: what there is to look at once it is solved."""
+    """One row a unit: the subject of `grader look`."""
     course = load_course(ROOT / "exercises")
     rows = ["| `grader look …` | shows |", "|---|---|"]
     for unit in course.units:
@@ -40,7 +40,7 @@ def looks_table() -> str:
 
 
 def experiments_table() -> str:
-    """One row an experiment: what it shows, and for which exercise or unit."""
+    """One row an experiment: its subject, and its exercises or unit."""
     course = load_course(ROOT / "exercises")
     rows = ["| `grader try …` | shows | for |", "|---|---|---|"]
     for name in dict.fromkeys(one for names in course.experiments.values() for one in names):
@@ -51,24 +51,18 @@ def experiments_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def ideas_table() -> str:
-    """One row an idea of the notebooks: where it is found."""
-    return ideas.table(ideas.read_ideas(ROOT / "exercises"))
-
-
 PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     README: {"attacks": attacks_table.table, "exercises": exercises_table},
     ROOT / "exercises" / "README.md": {
         "looks": looks_table,
         "experiments": experiments_table,
-        "ideas": ideas_table,
     },
     ROOT / "grader" / "README.md": {"structure": structure.table},
 }
 
 
 def up_to_date(path: Path, text: str) -> str:
-    """The text of a README with every part as it is today."""
+    """The text of a README with its tables made anew."""
     for name, part in PARTS[path].items():
         begin = f"<!-- {name}: written by `python -m tests.tools.readme` -->\n"
         end = f"<!-- end of {name} -->"

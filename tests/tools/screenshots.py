@@ -1,6 +1,6 @@
 """Pictures of `grader watch` on the real course: ``python -m tests.tools.screenshots``.
 
-They go to ``tests/screenshots/*.svg``, and come out alike on every run.
+They go to ``tests/screenshots/*.svg``, and are the same on every run.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from grader.course.course import Course, load_course
-from grader.student.checking import open_checker
+from grader.student.checking import Checks, open_checker
+from grader.student.lesson import Lesson
 from grader.student.progress import record_progress
-from grader.student.watch.lesson import Lesson
 from grader.student.watch.screen import WatchApp
 
 ROOT = Path(__file__).parents[2]
@@ -35,8 +35,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         course = _copied(Path(folder))
         asyncio.run(_first_run(course))
-        names = list(course.exercises)
-        record_progress(course.folder, solved=names[: names.index(NAME)])
+        units = [unit.name for unit in course.units]
+        for unit in units[: units.index(course.unit_of[NAME])]:
+            shutil.copy(course.reference_file(unit), course.stub_file(unit))
+            record_progress(course.folder, solved=course.asked_in(unit))
         asyncio.run(_at_work(course))
 
 
@@ -48,8 +50,13 @@ def _copied(to: Path) -> Course:
     return load_course(to / "exercises")
 
 
+def _app(course: Course, name: str, *, first_run: bool = False) -> WatchApp:
+    checks = Checks(course, lambda: open_checker(course))
+    return WatchApp(Lesson(course), name, checks, first_run=first_run, clock=lambda: "12:00:00")
+
+
 async def _first_run(course: Course) -> None:
-    app = WatchApp(Lesson(course), lambda: open_checker(course))
+    app = _app(course, next(iter(course.exercises)), first_run=True)
     try:
         async with app.run_test(size=SIZE) as pilot:
             await pilot.pause()
@@ -59,14 +66,14 @@ async def _first_run(course: Course) -> None:
 
 
 async def _at_work(course: Course) -> None:
-    lesson = Lesson(course, clock=lambda: "12:00:00")
     path = course.stub_file(course.unit_of[NAME])
     stub = path.read_text("utf-8")
     path.write_text(stub.replace(STUB, WRONG, 1), "utf-8")
-    app = WatchApp(lesson, lambda: open_checker(course))
+    app = _app(course, NAME)
+    verdicts = app.board.lesson.verdicts
     try:
         async with app.run_test(size=SIZE) as pilot:
-            await _until(pilot, lambda: lesson.result is not None)
+            await _until(pilot, lambda: NAME in verdicts)
             _take(app, "failing")
             await pilot.press("t")
             await pilot.pause()
@@ -83,7 +90,7 @@ async def _at_work(course: Course) -> None:
             _take(app, "list")
             await pilot.press("escape")
             path.write_text(stub.replace(STUB, RIGHT, 1), "utf-8")
-            await _until(pilot, lambda: lesson.solved_before)
+            await _until(pilot, lambda: verdicts[NAME].solved)
             _take(app, "solved")
     finally:
         app.close()
@@ -96,7 +103,7 @@ async def _until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
 
 
 def _take(app: WatchApp, name: str) -> None:
-    """Save what the screen shows, without fonts from elsewhere."""
+    """Save the screen as SVG, without fonts from the network."""
     svg = re.sub(r"@font-face \{.*?\}", "", app.export_screenshot(title="grader"), flags=re.DOTALL)
     lines = (line.rstrip() for line in svg.splitlines())
     (TO / f"{name}.svg").write_text("\n".join(line for line in lines if line) + "\n", "utf-8")

@@ -1,9 +1,10 @@
 """The engine's structure in numbers: ``python -m tests.tools.structure [FOLDER]``.
 
-Counted are the modules of ``grader/``, and the imports between them (what stands under
-TYPE_CHECKING is left out, what stands inside functions is not). A *room* is a folder of the engine,
-or a module at its root. With ``--run`` a small submission is graded as well, to count the modules
-it runs through and the switches between them: calls whose caller is in another module.
+It counts the modules of ``grader/`` and the imports between them, those inside functions too, but
+not those under TYPE_CHECKING. A *room* is a folder of the engine, or a module at its root.
+``--run`` also grades a small submission. It counts the modules that the submission runs through,
+the switches between them (calls from one module to another), and the engine's frames above
+`Jail.ask`. ``--rooms`` lists the rooms with their statements and imports.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import ast
 import io
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -24,8 +25,7 @@ from types import FrameType
 
 ROOT = Path(__file__).parents[2]
 
-# The rooms from the ground up; an import points down this list, never back up. Rooms that know
-# nothing of each other stand beside each other.
+# The rooms from the ground up; imports only point down. Rooms of one line do not import each other.
 ROOMS = (
     *("records", "wire"),
     *("course", "guest", "sandbox"),
@@ -60,7 +60,7 @@ class Module:
 
     @property
     def lines(self) -> int:
-        """Of text, blank ones included."""
+        """Lines of text, blank lines included."""
         return len(self.text.splitlines())
 
     @property
@@ -70,7 +70,7 @@ class Module:
 
     @property
     def public(self) -> frozenset[str]:
-        """Functions, classes and types that it defines at its top; constants are read with it."""
+        """Functions, classes and types defined at its top level, without constants."""
         names: set[str] = set()
         for node in self.tree.body:
             match node:
@@ -91,7 +91,7 @@ class Module:
 
 
 def modules_of(folder: Path) -> dict[str, Module]:
-    """All modules of the package in `folder`, by name; templates and data are none."""
+    """All modules of the package in `folder`, by name; templates and data do not count."""
     found: dict[str, Module] = {}
     for path in sorted(folder.rglob("*.py")):
         place = path.relative_to(folder)
@@ -105,7 +105,7 @@ def modules_of(folder: Path) -> dict[str, Module]:
 
 
 def imports_of(module: Module, modules: Mapping[str, Module]) -> frozenset[str]:
-    """The modules of the engine that this one imports, inside functions too."""
+    """The modules of the engine that this module imports, inside functions too."""
     found: set[str] = set()
     for node in _run(module.tree):
         if isinstance(node, ast.Import):
@@ -120,7 +120,7 @@ def imports_of(module: Module, modules: Mapping[str, Module]) -> frozenset[str]:
 
 
 def foreign_imports_of(text: str) -> frozenset[str]:
-    """The packages that a file imports by name, wherever in it, the engine's own too."""
+    """The packages that a file imports, inside functions too."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -131,7 +131,7 @@ def foreign_imports_of(text: str) -> frozenset[str]:
 
 
 def _run(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those that only a type checker reads."""
+    """All nodes that run: not those under TYPE_CHECKING."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             yield from (found for other in child.orelse for found in (other, *_run(other)))
@@ -188,9 +188,9 @@ def tangles(graph: Graph) -> list[frozenset[str]]:
 
 
 def floors(graph: Graph) -> dict[str, int]:
-    """How many rooms the longest way down from each one passes, itself included.
+    """The number of rooms on the longest way down from each room, itself included.
 
-    The rooms of a tangle count as one each, and stand on one floor.
+    Rooms of a tangle are on the same floor, and each counts.
     """
     tangle_of = {node: group for group in tangles(graph) for node in group}
 
@@ -218,7 +218,7 @@ def arrows_back_up(graph: Graph, order: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def twice_used(modules: Mapping[str, Module]) -> dict[str, list[str]]:
-    """Public names that stand at the top of two modules or more."""
+    """Public names that two modules or more define."""
     where: dict[str, list[str]] = defaultdict(list)
     for module in modules.values():
         for name in module.public:
@@ -227,7 +227,7 @@ def twice_used(modules: Mapping[str, Module]) -> dict[str, list[str]]:
 
 
 def table() -> str:
-    """The numbers as they stand in the engine's README; sizes are rounded, to stay true a while."""
+    """The table of the engine's README. Sizes are rounded, so that it changes rarely."""
     found = numbers(ROOT / "grader")
     rounded = {"lines", "statements"}
     rows = ["| what | today |", "|---|---|"]
@@ -274,10 +274,11 @@ def _inside(modules: Mapping[str, Module]) -> int:
 
 @dataclass(frozen=True)
 class Walk:
-    """The way of one submission through the engine's modules, in the trusted process."""
+    """How one submission runs through the engine's modules, in the trusted process."""
 
     modules: int
     switches: int  # calls whose caller is in another module
+    depth: int  # the most frames of the engine above `Jail.ask`
 
 
 def walked(sample: Path, exercise: str) -> Walk:
@@ -286,19 +287,21 @@ def walked(sample: Path, exercise: str) -> Walk:
 
     home = str(ROOT / "grader")
     met: set[str] = set()
-    switches = 0
+    switches = depth = 0
 
     def is_ours(file: str) -> bool:
         return file.startswith(home) and file.endswith(".py")  # a page's template is no module
 
     def see(frame: FrameType, event: str, _: object) -> None:
-        nonlocal switches
+        nonlocal switches, depth
         here = frame.f_code.co_filename
         if event != "call" or not is_ours(here):
             return
         met.add(here)
         above = frame.f_back.f_code.co_filename if frame.f_back is not None else here
         switches += above != here and is_ours(above)
+        if frame.f_code.co_qualname == "Jail.ask":
+            depth = max(depth, sum(is_ours(f.f_code.co_filename) for f in _above(frame)))
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         for attempt in ("warm-up", "counted"):
@@ -308,14 +311,22 @@ def walked(sample: Path, exercise: str) -> Walk:
                 app([*call, "--jobs", "1"], standalone_mode=False)
             finally:
                 sys.setprofile(None)
-    return Walk(len(met), switches)
+    return Walk(len(met), switches, depth)
+
+
+def _above(frame: FrameType) -> Iterator[FrameType]:
+    while (caller := frame.f_back) is not None:
+        frame = caller
+        yield frame
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "grader")
-    parser.add_argument("--rooms", action="store_true", help="list rooms, floors and cycles")
+    parser.add_argument(
+        "--rooms", action="store_true", help="list rooms with floors and statements, and cycles"
+    )
     parser.add_argument("--run", type=Path, metavar="SUBMISSION", help="grade this, and count")
     parser.add_argument("--only", default="causal_mask", help="its exercise")
     options = parser.parse_args()
@@ -325,11 +336,17 @@ def main() -> None:
         walk = walked(options.run, options.only)
         print(f"| modules that a small submission runs through | {walk.modules} |")
         print(f"| switches between them | {walk.switches} |")
+        print(f"| frames above `Jail.ask` | {walk.depth} |")
     if options.rooms:
-        graph = between_rooms(modules_of(options.folder))
+        modules = modules_of(options.folder)
+        graph = between_rooms(modules)
         height = floors(graph)
+        sizes: Counter[str] = Counter()
+        for module in modules.values():
+            sizes[module.room] += module.statements
+        print("\nfloor, room, statements, imports")
         for room in sorted(graph, key=lambda room: (height[room], room)):
-            print(height[room], room, "->", *sorted(graph[room]))
+            print(height[room], room, sizes[room], "->", *sorted(graph[room]))
         for group in tangles(graph):
             print("cycle:", *sorted(group))
 

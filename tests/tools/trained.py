@@ -1,8 +1,8 @@
 """Train the weights that hidden tests grade a GPT with: ``make trained``.
 
-No test trains. The reference learns here to add two numbers below 100, once, and what it learned is
-kept beside the solutions: tests give these weights to a student's model, and ask it for sums that
-no training saw.
+Tests do not train. Here the reference learns once to add two numbers below 100, and its weights
+are kept in ``solutions/trained``. Tests give them to a student's model, and ask it for sums that
+were not in the training data.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ VOCABULARY = "0123456789+="
 SIZES = (len(VOCABULARY), 64, 4, 2, 256, 9, 0.0)
 PROMPT = 6  # tokens of ``07+05=``; the answer's digits follow, ones first
 STEPS, WARM_UP, BATCH, RATE, DECAY = 1200, 50, 128, 2e-3, 0.01
-# What goes into a GELU is so much smaller than usual, and what comes out is made as much larger.
-# There the exact form and the tanh form agree, so a wrong answer with either gives the logits that
-# the known mistake gives, and is named.
+# Inputs of a GELU are this much smaller than usual, and its outputs are scaled up as much. There
+# its exact form and its tanh form agree: with either, a wrong answer gives the logits of the known
+# mistake, and gets its name.
 QUIET = 0.02
 HELD_OUT = 1000  # of 10,000 pairs
 ENOUGH = 0.999  # of held-out sums, with weights of sixteen bits
@@ -53,7 +53,7 @@ def main() -> None:
 
 @contextmanager
 def reproducibly(seed: int = 2026) -> Iterator[None]:
-    """The same numbers each time, on one machine: sums of several threads come in any order."""
+    """Use one thread: the order of sums, and the result, is then the same each time."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(seed)
@@ -64,7 +64,7 @@ def reproducibly(seed: int = 2026) -> Iterator[None]:
 
 
 def pairs() -> tuple[Tensor, Tensor]:
-    """The ids of every line, ``07+05=210``: those to learn from, and those that are held out."""
+    """The ids of every line, ``07+05=210``: the training set and the held-out set."""
     lines = [f"{a:02}+{b:02}={f'{a + b:03}'[::-1]}" for a in range(100) for b in range(100)]
     ids = torch.tensor([[VOCABULARY.index(character) for character in line] for line in lines])
     # 7919 has no factor in common with 10,000: each remainder comes once, in no plain order.
@@ -73,7 +73,7 @@ def pairs() -> tuple[Tensor, Tensor]:
 
 
 def train(model: nn.Module, known: Tensor) -> None:
-    """AdamW; the rate rises for some steps, and falls to 0. The loss is on the answer alone."""
+    """Train by AdamW, with a warm-up and a decay to 0. Only the answer counts in the loss."""
     with torch.no_grad():
         for path, parameter in model.named_parameters():
             parameter.mul_(_loudness(path))
@@ -98,14 +98,14 @@ def train(model: nn.Module, known: Tensor) -> None:
 
 
 def _loudness(path: str) -> float:
-    """How much larger a parameter and its steps are than they would be."""
+    """The factor by which a parameter and its steps are larger than usual."""
     if ".feed_forward.up." in path:
         return QUIET
     return 1 / QUIET if path.endswith(".feed_forward.down.weight") else 1.0
 
 
 def share_of_right_sums(model: nn.Module, lines: Tensor) -> float:
-    """How many answers the model writes as they should be, one digit after another."""
+    """How many answers the model writes correctly, digit by digit."""
     written = lines[:, :PROMPT]
     with torch.no_grad():
         while written.shape[1] < lines.shape[1]:

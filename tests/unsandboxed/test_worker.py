@@ -289,7 +289,7 @@ def test_what_was_replaced_is_noticed(
 ) -> None:
     assert untouched.restore() == ""
     monkeypatch.setattr(where, name, 7, raising=False)
-    assert f".{name} is not what it was" in untouched.restore()
+    assert f".{name} was changed" in untouched.restore()
 
 
 def test_what_goes_on_is_noticed(untouched: Untouched) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.feedback.sentences import at
-from grader.wire import Place, SourceText, lines_around
+from grader.wire import KERNEL, Place, SourceText, lines_around
 from grader.wire.source import read_file
 
 SOURCES = (
@@ -19,6 +19,7 @@ SOURCES = (
     [
         (Place("deep/softmax.py", 2), "deep/softmax.py line 2"),
         (Place("hw.ipynb", 3, cell=2), "hw.ipynb cell 2 line 3"),
+        (Place(KERNEL, 3, cell=2), "cell [2] line 3"),
         (None, "a line that could not be found"),
     ],
 )

@@ -1,8 +1,9 @@
-"""What lies over the exercise for a while: pages to read, a question, and the list."""
+"""The dialogs of the full screen: pages to read, a question, and the list of exercises."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import ClassVar
 
 from rich.console import RenderableType
@@ -14,14 +15,14 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from grader.course.course import Course
+from grader.student.listing import SIGNS, note_of
+from grader.student.standing import Standing
 from grader.student.watch import words
-from grader.student.watch.lesson import LessonRow
-
-SIGN = {"solved": ("✓", "green"), "failing": ("✗", "red"), "open": ("·", "dim")}
 
 
 class Page(ModalScreen[None]):
-    """Something to read. Arrows scroll it, and most other keys close it."""
+    """A text to read. Arrows scroll it, and most other keys close it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key, "close")
@@ -34,7 +35,7 @@ class Page(ModalScreen[None]):
         self._body = body
 
     def compose(self) -> ComposeResult:
-        """A box with a title, the text, and how to leave."""
+        """A box with a title, the text, and the key to leave."""
         with Vertical(classes="box") as box:
             box.border_title = Text(self._title)
             with VerticalScroll():
@@ -47,7 +48,7 @@ class Page(ModalScreen[None]):
 
 
 class Question(ModalScreen[bool]):
-    """Asks for a yes; whatever is not a yes is a no."""
+    """A question for a yes; all other answers mean no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)"),
@@ -70,7 +71,7 @@ class Question(ModalScreen[bool]):
 
 
 class ExerciseList(ModalScreen[str | None]):
-    """All exercises. What is typed filters them, and Enter goes to the one that is marked."""
+    """All exercises: letters filter them, and Enter goes to the highlighted one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)"), Binding("down", "move(1)"),
@@ -78,10 +79,10 @@ class ExerciseList(ModalScreen[str | None]):
         Binding("escape", "close"),
     ]  # fmt: skip
 
-    def __init__(self, rows: Callable[[str], Sequence[LessonRow]], titles: dict[str, str]) -> None:
+    def __init__(self, standing: Standing, current: str) -> None:
         super().__init__()
-        self._rows = rows
-        self._titles = titles
+        self._standing = standing
+        self._current = current
 
     def compose(self) -> ComposeResult:
         """A line to type into, the exercises by unit, and the keys."""
@@ -92,16 +93,16 @@ class ExerciseList(ModalScreen[str | None]):
             yield Static(markup=False, classes="foot")
 
     def on_mount(self) -> None:
-        """Show all of them, the current one marked."""
+        """Show all exercises, with the current one highlighted."""
         self.query_one(OptionList).can_focus = False  # letters are for the filter
-        self._show(self._rows(""))
+        self._show("")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Show what matches."""
-        self._show(self._rows(event.value))
+        """Show the exercises that match."""
+        self._show(event.value)
 
     def on_input_submitted(self) -> None:
-        """Go to the marked one."""
+        """Go to the highlighted exercise."""
         chosen = self.query_one(OptionList).highlighted_option
         if chosen is not None:
             self.dismiss(chosen.id)
@@ -111,11 +112,11 @@ class ExerciseList(ModalScreen[str | None]):
         self._foot(event.option_id)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Go to the one that was clicked."""
+        """Go to the exercise that was clicked."""
         self.dismiss(event.option_id)
 
     def action_move(self, by: int) -> None:
-        """Mark another one; the heads of units are passed over."""
+        """Highlight another exercise; the heads of units are skipped."""
         options = self.query_one(OptionList)
         for _ in range(abs(by)):
             if by > 0:
@@ -124,35 +125,61 @@ class ExerciseList(ModalScreen[str | None]):
                 options.action_cursor_up()
 
     def action_close(self) -> None:
-        """Stay where the student was."""
+        """Stay at the current exercise."""
         self.dismiss(None)
 
     def _foot(self, name: str | None) -> None:
         there = f"{words.GOES_TO.format(name)}   Up, Down: choose   " if name else ""
         self.query_one(".foot", Static).update(Text(f"{there}Esc: go back"))
 
-    def _show(self, rows: Sequence[LessonRow]) -> None:
-        options = self.query_one(OptionList)
+    def _show(self, typed: str) -> None:
+        course, options = self._standing.course, self.query_one(OptionList)
+        found, best = search(course, typed)
         options.clear_options()
-        unit, marked = "", 0
-        for row in rows:
-            if row.unit != unit:
-                unit = row.unit
-                head = Text(f"{unit}: {self._titles[unit]}", style="bold")
+        marked = 0
+        for unit in course.units:
+            names = [exercise.name for exercise in unit.exercise if exercise.name in found]
+            if names:
+                head = Text(f"{unit.name}: {unit.title}", style="bold")
                 options.add_option(Option(head, disabled=True))
-            if row.best or not marked:
-                marked = options.option_count
-            options.add_option(Option(_line(row), id=row.name))
-        if rows:
+            for name in names:
+                if name == (best or self._current) or not marked:
+                    marked = options.option_count
+                options.add_option(Option(self._line(name), id=name))
+        if found:
             options.highlighted = marked
         else:
             options.add_option(Option(words.NO_MATCH, disabled=True))
             self._foot(None)
 
+    def _line(self, name: str) -> Text:
+        course = self._standing.course
+        sign = SIGNS[self._standing.state(name)]
+        note = note_of(name, self._standing)
+        title = f"{note}: {course.exercises[name].title}" if note else course.exercises[name].title
+        title += "" if name in course.asked else "  (not asked)"
+        here = ("> ", "bold") if name == self._current else "  "
+        return Text.assemble(here, (f"{sign[0]} ", sign[1]), f"{name:30} {title}")
 
-def _line(row: LessonRow) -> Text:
-    sign, style = SIGN["failing" if row.failing else "solved" if row.solved else "open"]
-    here = ("> ", "bold") if row.current else "  "
-    title = f"fails now: {row.title}" if row.failing else row.title
-    title += "" if row.asked else "  (not asked)"
-    return Text.assemble(here, (f"{sign} ", style), f"{row.name:30} {title}")
+
+def search(course: Course, typed: str) -> tuple[Sequence[str], str]:
+    """The exercises that match each word, or else those of similar names; and the best match."""
+    if not typed.split():
+        return list(course.exercises), ""
+    typed_words = typed.casefold().split()
+    wanted = "_".join(typed_words)
+    by_name = {name.casefold(): name for name in course.exercises}
+    texts = {
+        name: f"{name} {course.exercises[name].title} {unit}".casefold()
+        for name, unit in course.unit_of.items()
+    }
+    found = [name for name, text in texts.items() if all(word in text for word in typed_words)]
+    if not found:
+        near = [by_name[name] for name in get_close_matches(wanted, by_name)]
+        return near, near[0] if near else ""
+    return found, min(found, key=lambda name: _distance(name.casefold(), wanted))
+
+
+def _distance(name: str, wanted: str) -> tuple[bool, bool, bool]:
+    """The order of matches: the same name, one that begins so, one that holds it, any other."""
+    return name != wanted, not name.startswith(wanted), wanted not in name

@@ -1,43 +1,73 @@
-"""What stands in the parts of the full screen: a lesson goes in, styled text comes out.
+"""The styled text in the parts of the full screen, and its colours on a dark and on a light ground.
 
-Lines that are to hang below each other are broken here, so most of it takes the width of a pane.
+Lines with a hanging indent are broken here, so most functions take the width of a pane. They name
+the sixteen colours of a terminal; each theme gives those that can be read on its ground.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from rich.console import Console
 from rich.syntax import Syntax
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from grader.course.statements import Statement
 from grader.feedback.terminal import all_asked, indented, safe, show_verdict
-from grader.feedback.verdict import verdict_of
+from grader.feedback.verdict import Verdict
 from grader.records.rows import counted
-from grader.student.reward import in_lines
+from grader.student.lesson import Lesson
+from grader.student.reward import in_lines, reward
+from grader.student.scripts import see_why
+from grader.student.standing import Standing
 from grader.student.watch import words
-from grader.student.watch.lesson import Lesson
 
 BAR = 20  # characters
-HANGING = 2  # columns by which later lines stand further in than the first
-NARROWEST = 20  # columns; on a narrower screen text is broken once more, and nothing is lost
+HANGING = 2  # columns: the indent of the later lines of a paragraph
+NARROWEST = 20  # columns; a narrower screen breaks the text once more, and loses nothing
+
+DARK, LIGHT = "textual-dark", "textual-light"
+
+ON_DARK = TerminalTheme(
+    (18, 18, 18),
+    (224, 224, 224),
+    [
+        (150, 150, 150), (255, 105, 105), (120, 210, 110), (240, 190, 80),
+        (120, 170, 255), (225, 140, 245), (90, 210, 230), (224, 224, 224),
+    ],
+)  # fmt: skip
+ON_LIGHT = TerminalTheme(
+    (224, 224, 224),
+    (31, 31, 31),
+    [
+        (80, 80, 80), (165, 15, 30), (15, 90, 15), (105, 70, 0),
+        (25, 60, 165), (120, 35, 130), (0, 80, 100), (31, 31, 31),
+    ],
+)  # fmt: skip
 
 
-def head_line(lesson: Lesson, width: int) -> Text:
-    """The course's title, and a bar of what is solved."""
-    count, course = lesson.count, lesson.course
+def is_light(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal's ground is light, as far as it says so; a theme that is named wins."""
+    ground = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return ground in ("7", "15") and "TEXTUAL_THEME" not in environ
+
+
+def head_line(standing: Standing, width: int) -> Text:
+    """The course's title, and a bar of the solved exercises."""
+    course = standing.course
+    count = sum(map(standing.is_solved, course.asked))
     full = BAR * count // len(course.asked)
-    told = f" {count} of {all_asked(course)} solved"
+    solved = f" {count} of {all_asked(course)} solved"
     title = Text(course.file.title, style="bold", no_wrap=True)
-    title.truncate(max(width - BAR - len(told) - 3, 0), overflow="ellipsis", pad=True)
-    return Text.assemble(title, " ", ("█" * full, "green"), "░" * (BAR - full), told)
+    title.truncate(max(width - BAR - len(solved) - 3, 0), overflow="ellipsis", pad=True)
+    return Text.assemble(title, " ", ("█" * full, "green"), "░" * (BAR - full), solved)
 
 
 def key_lines(offered: Sequence[words.Shortcut], width: int) -> Text:
-    """The keys on as many lines as they need; a key is never parted from its word."""
+    """The keys on as many lines as they need; a key and its word stay on one line."""
     lines: list[list[words.Shortcut]] = [[]]
     room = width
     for key in offered:
@@ -53,46 +83,46 @@ def key_lines(offered: Sequence[words.Shortcut], width: int) -> Text:
     )
 
 
-def hints_text(lesson: Lesson) -> Text:
+def hints_text(hints: Sequence[str]) -> Text:
     """The hints that were read."""
     return Text("\n").join(
-        Text.assemble((f"{number}. ", "bold"), safe(hint))
-        for number, hint in enumerate(lesson.hints, 1)
+        Text.assemble((f"{number}. ", "bold"), safe(hint)) for number, hint in enumerate(hints, 1)
     )
 
 
 # --- statements ----------------------------------------------------------------------------------
 
 
-def statement_text(lesson: Lesson, width: int, *, whole: bool, dark: bool) -> Text:
-    """What the exercise asks for: first what one cannot do without, and the rest if `whole`."""
-    found = lesson.statement()
+def statement_text(lesson: Lesson, name: str, width: int, *, whole: bool, dark: bool) -> Text:
+    """The statement of an exercise: the most important parts first, and the rest if `whole`."""
+    found = lesson.statement(name)
     if isinstance(found, str):
         return Text(safe(found))
+    unchecked = lesson.verdicts[name].unchecked if name in lesson.verdicts else {}
     width = max(width, NARROWEST)
-    first, rest = found.first_and_rest(lesson.unchecked)
+    first, rest = found.first_and_rest(unchecked)
     signature = _signature(found, width, whole=whole, dark=dark)
-    title = [Text(lesson.exercise.title, style="italic")] if whole else []
+    title = [Text(lesson.course.exercises[name].title, style="italic")] if whole else []
     parts = [Text("\n").join([*title, signature, _paragraphs(first, width, dark)])]
-    about = lesson.about_unit()
-    why = [Text(lesson.see_why(), style="italic")] if lesson.see_why() else []
+    about, why = lesson.about_unit(name), see_why(lesson.course, name)
+    reason = [Text(why, style="italic")] if why else []
     if whole:
         parts += [_paragraphs(rest, width, dark)] if rest else []
-        parts += why
+        parts += reason
         parts += [Text("About this unit", style="bold")] if about else []
         parts += [_paragraphs(about, width, dark)] if about else []
     elif rest or about:
         titles = [part.title for part in words.paragraphs(rest) if part.title]
         listed = ", ".join([*titles, *(["About this unit"] if about else [])])
         rest_of_it = Text(words.REST.format(listed), style="italic")
-        parts.append(Text("\n").join([*why, rest_of_it]))
+        parts.append(Text("\n").join([*reason, rest_of_it]))
     else:
-        parts += why
+        parts += reason
     return Text("\n\n").join(parts)
 
 
 def _signature(found: Statement, width: int, *, whole: bool, dark: bool) -> Text:
-    """On one line, without types where they do not fit; all of it if `whole`."""
+    """The signature: all of it if `whole`, or else one line, without types if they do not fit."""
     fits = "\n" not in found.signature and len(found.signature) <= width
     text = code(found.signature if whole or fits else found.short_signature, "python", dark=dark)
     if not whole:
@@ -101,7 +131,7 @@ def _signature(found: Statement, width: int, *, whole: bool, dark: bool) -> Text
 
 
 def _paragraphs(docstring: str, width: int, dark: bool) -> Text:
-    """The paragraphs, an empty line between them; none before a formula or an example."""
+    """The paragraphs, with an empty line between them, except before a formula or an example."""
     text = Text()
     for part in words.paragraphs(docstring):
         text.append("" if not text else "\n" if part.example else "\n\n")
@@ -124,12 +154,11 @@ def _paragraph(part: words.Paragraph, width: int, dark: bool) -> Text:
 
 
 def _entry(name: str, said: str, width: int) -> Text:
-    """A list's entry, its key in bold."""
     return _hanging(Text.assemble("  ", (f"{name}: " if name else "", "bold"), safe(said)), width)
 
 
 def _hanging(line: Text, width: int) -> Text:
-    """A line that is broken where it has to be, with its later lines further in."""
+    """A line broken to this width, with its later lines indented further."""
     if len(line) <= width:
         return line
     indent = len(line.plain) - len(line.plain.lstrip())
@@ -156,16 +185,11 @@ def code(text: str, language: str, *, dark: bool) -> Text:
 # --- verdicts ------------------------------------------------------------------------------------
 
 
-def verdict_text(lesson: Lesson, width: int, waited: int) -> Text:
-    """What the last check found, and what a solved exercise brings; before one, what is going on.
+def verdict_text(lesson: Lesson, verdict: Verdict, below: Sequence[str], width: int) -> Text:
+    """A verdict, what to do next, and what a solved exercise brings.
 
-    `waited` is for how many seconds that has gone on.
+    `below` are lines of the check that no verdict holds.
     """
-    if lesson.trouble:
-        return Text.assemble((" ! ", "magenta"), safe(lesson.trouble))
-    if lesson.result is None:
-        return Text(_before_a_check(lesson, waited))
-    found = verdict_of(lesson.result, lesson.solved_before)
     console = Console(
         file=io.StringIO(),
         width=max(width, NARROWEST),
@@ -175,22 +199,26 @@ def verdict_text(lesson: Lesson, width: int, waited: int) -> Text:
         highlight=False,
     )
     with console.capture() as captured:
-        show_verdict(console, found, detail=False, picture_first=True)
-        if found.state == "untouched":
-            for finding in found.wrong:
+        show_verdict(console, verdict, detail=False, picture_first=True)
+        if verdict.state == "untouched":
+            for finding in verdict.wrong:
                 indented(console, Text(safe(finding.message)), 3)
-        if step := lesson.next_step():
-            indented(console, Text(step, style="bold"), 3)
-        if (reward := lesson.reward) is not None:
-            for line in in_lines(reward):
-                indented(console, line, 3)
-        if found.solved and found.worth_reading:
-            passed = counted(len(found.worth_reading), "check")
-            indented(console, Text(f"\n✓ {passed} passed"), 3)
+        for line in filter(None, (*_next_step(lesson, verdict), *below)):
+            indented(console, Text(line, style="bold"), 3)
+        if verdict.solved:
+            for part in in_lines(reward(lesson.standing, verdict.exercise)):
+                indented(console, part, 3)
+            if verdict.worth_reading:
+                passed = counted(len(verdict.worth_reading), "check")
+                indented(console, Text(f"\n✓ {passed} passed"), 3)
     return Text.from_ansi(captured.get().rstrip("\n"))
 
 
-def _before_a_check(lesson: Lesson, waited: int) -> str:
-    if not lesson.ready:
-        return f"{words.LOADING} {words.SO_FAR.format(waited)}" if waited else words.LOADING
-    return words.CHECKING if lesson.checked_any else words.FIRST_CHECK
+def _next_step(lesson: Lesson, verdict: Verdict) -> Sequence[str]:
+    """What to do after a verdict, if the verdict does not say so."""
+    if verdict.solved:
+        return words.solved(lesson.standing, verdict.exercise, "n"), verdict.left_unchecked
+    if verdict.state == "untouched":
+        file = lesson.course.stub_file(verdict.unit).name
+        return (f"{words.UNTOUCHED.format(file)} {words.O_OPENS}",)
+    return ()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import os
-from contextlib import suppress
-from functools import partial
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from threading import Event
 from typing import ClassVar
 
 from rich.table import Table
@@ -17,46 +22,29 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from grader.course.course import Course
+from grader.course.file import Exercise
 from grader.feedback.terminal import safe
+from grader.intake.names import SKIPPED, SOURCES
 from grader.intake.own import own_folders
-from grader.records.faults import CallError
-from grader.student.checking import open_checker
-from grader.student.showing import Showing
+from grader.records.faults import CallError, HostFault
+from grader.records.grade import ExerciseResult
+from grader.records.rows import listed
+from grader.records.saves import saves, snapshot
+from grader.student.answers import Digests
+from grader.student.checking import Checks
+from grader.student.lesson import Lesson
+from grader.student.program import left_out
+from grader.student.resetting import can_reset, can_undo, reset_exercises, undo
+from grader.student.shapes import shapes
 from grader.student.watch import drawing, editor, words
-from grader.student.watch.colours import DARK, LIGHT, ON_DARK, ON_LIGHT, is_light
 from grader.student.watch.dialogs import ExerciseList, Page, Question
-from grader.student.watch.lesson import Lesson
-from grader.student.watch.threads import (
-    CheckWorker,
-    LinesAtWork,
-    News,
-    OpenChecks,
-    Opened,
-    Shown,
-    ShowWorker,
-    Watching,
-)
+from grader.student.watch.drawing import DARK, LIGHT, ON_DARK, ON_LIGHT, is_light
 
 MARGIN = 4  # columns that a pane's border, padding and scroll bar take
 PAGE = 100  # columns of a page at most
 TALL = 36  # lines of a screen that has room for a whole statement
 
-
-class WorkerNews(Message):
-    """The worker has news."""
-
-    def __init__(self, news: News) -> None:
-        super().__init__()
-        self.news = news
-
-
-class ShownLines(Message):
-    """An answer was shown at work."""
-
-    def __init__(self, shown: Shown) -> None:
-        super().__init__()
-        self.shown = shown
+Found = tuple[list[ExerciseResult], Digests]
 
 
 class Saved(Message):
@@ -64,14 +52,14 @@ class Saved(Message):
 
 
 class StatusLine(Static):
-    """Text that is drawn only when it has changed: a check has the processor meanwhile."""
+    """Text that is drawn only when it changes: a check may be using the processor."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(id=name, markup=False)
         self._shown: Text | None = None
 
     def on_mount(self) -> None:
-        """Draw the same text anew where its colours mean others."""
+        """Draw the same text again when the theme gives its colours other shades."""
         self.app.theme_changed_signal.subscribe(self, lambda _: self.update(self._shown or ""))
 
     def show(self, text: Text) -> None:
@@ -99,7 +87,10 @@ class Pane(VerticalScroll):
 
 
 class Board(Screen[None]):
-    """The current exercise."""
+    """The current exercise.
+
+    Checks run one after another in a thread: torch and student code must not hold up the screen.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "step(1)"), Binding("p", "step(-1)"), Binding("h", "hint"),
@@ -110,19 +101,39 @@ class Board(Screen[None]):
         Binding("1", "look('statement')"), Binding("2", "look('verdict')"),
     ]  # fmt: skip
 
-    def __init__(self, lesson: Lesson, worker: CheckWorker, shows: ShowWorker) -> None:
+    def __init__(
+        self,
+        lesson: Lesson,
+        name: str,
+        checks: Checks,
+        *,
+        first_run: bool,
+        poll: bool,
+        clock: Callable[[], str],
+    ) -> None:
         super().__init__()
-        self._lesson = lesson
-        self._worker = worker
-        self._shows = shows
+        self.lesson = lesson
+        self.current = name  # the exercise
+        self._checks = checks
+        self._first_run = first_run
+        self._poll = poll
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checks")
+        self._next_check: Future[Found] = Future()
+        self._no_more_saves = Event()
+        self._seen = snapshot(own_folders(lesson.course), SOURCES, SKIPPED)
         self._note = ""
-        self._whole: bool | None = None  # what of a statement was asked for; None: what fits
-        self._waited = 0  # seconds until torch is loaded
-        self._own_save = False  # whether the next save is ours, of which a note tells
+        self._trouble = ""  # why the current exercise could not be checked
+        self._checked_at = ""
         self._checking = False
+        self._elsewhere = ""  # another exercise, whose answer was saved last
+        self._left_out: dict[str, Sequence[str]] = {}  # by exercise, as it was checked
+        self._whole: bool | None = None  # whether to show all of a statement; None: if it fits
+        self._waited = 0  # seconds until torch is loaded
+        self._own_save = False  # whether the next save is ours: then its note stays
 
     def compose(self) -> ComposeResult:
-        """A head, three panes, a line for what is told in passing, and the keys."""
+        """A head, three panes, a line for notes, and the keys."""
         yield StatusLine("head")
         with Vertical(id="panes"):
             yield Pane("statement")
@@ -132,96 +143,154 @@ class Board(Screen[None]):
         yield StatusLine("keys")
 
     def on_mount(self) -> None:
-        """Begin with the current exercise; to a newcomer, say how this works."""
-        self._arrive()
-        self._clock = self.set_interval(1, self._wait)
+        """Begin with the current exercise; a newcomer reads first how this works."""
+        for name in self.lesson.course.exercises:  # a clone's stubs are the student's own files
+            self.lesson.statement(name)
+        self.run_worker(self._watch, thread=True)
+        self._go(self.current)
+        self._timer = self.set_interval(1, self._wait)
         self.app.theme_changed_signal.subscribe(self, lambda _: self._show())
-        if self._lesson.first_run:
-            title = f"Welcome to {self._lesson.course.file.title}"
+        if self._first_run:
+            title = f"Welcome to {self.lesson.course.file.title}"
             self.app.push_screen(Page(title, Text("\n\n".join(words.WELCOME))))
+
+    def on_unmount(self) -> None:
+        """End the thread that watches for saves: the program ends after it."""
+        self._no_more_saves.set()
+
+    def end(self, patience: float | None) -> bool:
+        """End the checks; whether the one in progress ended within so many seconds."""
+        self._next_check.cancel()
+        last = self._thread.submit(self._checks.close)
+        self._thread.shutdown(wait=False)
+        return bool(wait([last], patience).done)
 
     def on_resize(self, _: Resize) -> None:
         """Fit everything to the new size."""
         self._show()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Give the pane that is read more room."""
+        """Give the focused pane more room."""
         panes, pane = self.query_one("#panes"), event.widget.id or ""
-        if pane == "statement":  # which only has more where that was asked for
+        if pane == "statement":  # which gets more room on demand
             panes.remove_class("hints", "verdict")
         else:
             panes.set_classes(pane)
 
-    # --- what happens ----------------------------------------------------------------------------
+    # --- saves and checks ------------------------------------------------------------------------
 
-    def saved(self) -> None:
+    def _watch(self) -> None:
+        folders = own_folders(self.lesson.course)
+        for _ in saves(folders, SOURCES, SKIPPED, self._seen, self._no_more_saves, poll=self._poll):
+            self.post_message(Saved())
+
+    def on_saved(self) -> None:
         """Check again, and give the verdict its room back."""
         if self.focused is self.query_one("#hints"):
             self.query_one("#statement", Pane).focus()
         self.query_one("#panes").remove_class("statement")
         self._check()  # first: it goes on while we draw
-        told = self._lesson.saved()
-        self._tell(self._note if self._own_save else told)
+        changed = self.lesson.saved()
+        if changed:
+            self._elsewhere = "" if self.current in changed else changed[0]
+        if not self._own_save:
+            self._note = ""
+            if changed and self._elsewhere:
+                there = f"to {self._elsewhere}" if len(changed) > 1 else "there"
+                self._note = words.ELSEWHERE.format(listed(changed, "and"), there)
         self._own_save = False
+        self._show()
 
-    def hear(self, news: News) -> None:
-        """Show what the worker found."""
-        if not isinstance(news, Opened):
-            self._checking = False
-        lesson = self._lesson
-        known = lesson.solved_before and (lesson.result is None or lesson.result.solved)
-        self._tell(lesson.hear(news) or self._note)
-        self.query_one("#verdict", Pane).scroll_home(animate=False)
-        if lesson.reward is not None and not known:  # there is something to read
-            self.action_look("verdict")
+    def _check(self) -> None:
+        """Check the current exercise, in place of a check that has not begun."""
+        self._next_check.cancel()
+        self._next_check = self._thread.submit(self._checks.check, [self.current])
+        self._checking = True
+        taking = self._take(self.current, self._next_check)
+        # The result of an earlier check of this exercise is out of date.
+        self.run_worker(taking, group=self.current, exclusive=True)
 
-    def shown(self, shown: Shown) -> None:
-        """Show an answer's lines at work, unless the student looks at something else by now."""
-        if shown.failed:
-            self._tell(shown.text)
-            return
-        self._tell("")
-        if self.app.screen is self:
-            title = words.SHOWN.format(shown.name)
-            self.app.push_screen(Page(title, Text.from_ansi(shown.text.strip("\n"))))
+    async def _take(self, name: str, check: Future[Found]) -> str:
+        """Wait for a check, and show it; returns why there is no result, or nothing."""
+        lesson, before = self.lesson, self.lesson.verdicts.get(name)
+        known = name in lesson.standing.progress.solved and (before is None or before.solved)
+        trouble = ""
+        try:
+            lesson.record(*await asyncio.wrap_future(check))
+        except (CallError, HostFault) as error:
+            trouble = str(error)
+        if not self.is_attached:  # the student has quit
+            return trouble
+        if not trouble:
+            self._left_out[name] = (*left_out(lesson.course, name),)
+            self._note = lesson.unrecorded or self._note
+        if name == self.current:
+            self._trouble, self._checked_at, self._checking = trouble, self._clock(), False
+            self.query_one("#verdict", Pane).scroll_home(animate=False)
+            if not trouble and lesson.verdicts[name].solved and not known:  # a reward to read
+                self.action_look("verdict")
+        self._show()
+        return trouble
+
+    async def _check_all(self) -> None:
+        course, verdicts = self.lesson.course, self.lesson.verdicts
+        faults = set[str]()
+        for number, name in enumerate(course.asked):
+            self._tell(words.CHECKING_ALL.format(number, len(course.asked)))
+            # One at a time: a save is checked before the next one.
+            check = self._thread.submit(self._checks.check, [name])
+            if await self._take(name, check):
+                faults.add(name)
+            if not self._checks.ready:  # the next one would fail alike
+                self._tell(words.STOPPED_ALL)
+                return
+        solved = sum(verdicts[name].solved for name in course.asked if name not in faults)
+        self._tell(words.all_checked(self.lesson.standing, solved, len(faults)))
 
     # --- keys ------------------------------------------------------------------------------------
 
     def action_step(self, by: int) -> None:
         """Go to the next exercise, or back."""
-        self._go_on(self._lesson.step(by))
+        names = list(self.lesson.course.exercises)
+        index = names.index(self.current) + by
+        if 0 <= index < len(names):
+            self._go(names[index])
+        else:
+            self._tell(words.LAST if by > 0 else words.FIRST)
 
     def action_hint(self) -> None:
         """Show one more hint."""
-        self._tell(self._lesson.hint())
-        hints = self.query_one("#hints", Pane)
-        if self._lesson.hints:
-            hints.focus()
-            hints.scroll_end(animate=False)
+        read, exercise = len(self._hints), self._exercise
+        if read == len(exercise.hints):
+            self._tell(words.NO_MORE_HINTS if read else words.NO_HINTS)
+        else:
+            self.lesson.hint(exercise.name)
+            self._tell(self.lesson.unrecorded)
+        if self._hints:
+            self.action_look("hints")
+            self.query_one("#hints", Pane).scroll_end(animate=False)
 
     def action_list(self) -> None:
-        """Show the list, and go where it says."""
+        """Show the list, and go to the exercise that is chosen."""
 
         def go(name: str | None) -> None:
             if name is not None:
-                self._lesson.go(name)
-                self._arrive()
+                self._go(name)
 
-        titles = {unit.name: unit.title for unit in self._lesson.course.units}
-        self.app.push_screen(ExerciseList(self._lesson.rows, titles), go)
+        self.app.push_screen(ExerciseList(self.lesson.standing, self.current), go)
 
     def action_solution(self) -> None:
-        """Show the solution of what is solved."""
+        """Show a solution of the exercise, once it is solved."""
         try:
-            code = self._lesson.solution()
+            code = self._solution()
         except CallError as error:
             self._tell(str(error))
             return
         body = drawing.code(code, "python", dark=self.app.current_theme.dark)
-        self.app.push_screen(Page(f"A solution of {self._lesson.name}", body))
+        self.app.push_screen(Page(f"A solution of {self.current}", body))
 
     def action_details(self) -> None:
-        """Show all of the statement, or only what comes first."""
+        """Show all of the statement, or only its beginning."""
         self._whole = not self._is_whole
         self._show()
         if self._whole:
@@ -230,13 +299,28 @@ class Board(Screen[None]):
             self.query_one("#panes").remove_class("statement")
 
     def action_shapes(self) -> None:
-        """Have the student's lines run elsewhere, and show what happens in them."""
-        self._tell(words.SHOWING.format(self._lesson.name))
-        self._shows.show(self._lesson.name)
+        """Run the student's lines in another process, and show the shapes in them."""
+        self._tell(words.SHOWING.format(self.current))
+        self.run_worker(self._show_shapes(self.current), group="shapes", exclusive=True)
+
+    async def _show_shapes(self, name: str) -> None:
+        width = min(self.app.size.width, PAGE) - MARGIN - 2
+        try:
+            shown = await shapes(self.lesson.course, name, width=width)
+        except CallError as error:
+            self._tell(str(error))
+            return
+        self._tell("")
+        if self.app.screen is self:  # else the student reads something else by now
+            title = words.SHOWN.format(name)
+            self.app.push_screen(Page(title, Text.from_ansi(shown.strip("\n"))))
 
     def action_jump(self) -> None:
         """Go to the other exercise whose answer was saved."""
-        self._go_on(self._lesson.jump())
+        if self._elsewhere:
+            self._go(self._elsewhere)
+        else:
+            self._tell(words.NOTHING_ELSEWHERE)
 
     def action_turn(self) -> None:
         """Dark on light, or light on dark."""
@@ -246,21 +330,34 @@ class Board(Screen[None]):
         """Ask, and put the stub back."""
 
         def answered(yes: bool | None) -> None:
-            if yes:
-                self._own_save = True
-            self._tell(self._lesson.reset() if yes else words.LEFT)
+            if not yes:
+                self._tell(words.LEFT)
+                return
+            self._own_save = True
+            try:
+                kept = reset_exercises(self.lesson.course, self.current)
+            except (CallError, HostFault) as error:
+                self._tell(str(error))
+            else:
+                place = _relative(kept, self.lesson.course.folder)
+                self._tell(words.WAS_RESET.format(self.current, place))
 
-        self.app.push_screen(Question(words.ASK_RESET.format(self._lesson.name)), answered)
+        self.app.push_screen(Question(words.ASK_RESET.format(self.current)), answered)
 
     def action_undo(self) -> None:
         """Take a reset back."""
         self._own_save = True
-        self._tell(self._lesson.undo())
+        try:
+            file = undo(self.lesson.course, self.current)
+        except (CallError, HostFault) as error:
+            self._tell(str(error))
+        else:
+            self._tell(words.WAS_UNDONE.format(self.current) if file else words.NOTHING_KEPT)
 
     def action_open(self) -> None:
         """Open the exercise's file where the exercise begins."""
-        file = self._lesson.file
-        line = editor.line_of(file, self._lesson.name)
+        file = self.lesson.course.stub_file(self.lesson.course.unit_of[self.current])
+        line = editor.line_of(file, self.current)
         try:
             chosen = editor.editor_for(os.environ, file, line)
         except CallError as error:
@@ -271,24 +368,23 @@ class Board(Screen[None]):
             return
         try:
             with self.app.suspend():
-                told = editor.start(chosen)
+                note = editor.start(chosen)
         except SuspendNotSupported:
-            told = words.NO_SUSPEND.format(file.name, line)
-        self._tell(told)
+            note = words.NO_SUSPEND.format(file.name, line)
+        self._tell(note)
 
     def action_all(self) -> None:
         """Check all exercises."""
-        names = self._lesson.begin_all()
-        self._tell(words.CHECKING_ALL.format(0, len(names)))
-        self._worker.check_all(names)
+        self.run_worker(self._check_all(), group="all", exclusive=True)
 
     def action_help(self) -> None:
         """Show all keys."""
         table = Table.grid(padding=(0, 2))
-        for key in self._lesson.known_keys():
-            table.add_row(Text(key.key, style="bold"), key.told)
-        for name, told in words.SCREEN_KEYS:
-            table.add_row(Text(name, style="bold"), told)
+        for key in words.KEYS:
+            if key.key != "v" or self.lesson.course.has_solutions:
+                table.add_row(Text(key.key, style="bold"), key.sentence)
+        for name, sentence in words.SCREEN_KEYS:
+            table.add_row(Text(name, style="bold"), sentence)
         self.app.push_screen(Page("Keys", table))
 
     def action_quit(self) -> None:
@@ -297,71 +393,123 @@ class Board(Screen[None]):
 
     def action_look(self, pane: str) -> None:
         """Give a pane the arrows, and more room."""
-        self.query_one(f"#{pane}", Pane).focus()
         self.query_one("#panes").set_classes(pane)
+        self.query_one(f"#{pane}", Pane).focus()
 
     # --- drawing ---------------------------------------------------------------------------------
+
+    @property
+    def _exercise(self) -> Exercise:
+        return self.lesson.course.exercises[self.current]
+
+    @property
+    def _hints(self) -> Sequence[str]:
+        """The hints that were read."""
+        read = self.lesson.standing.progress.hints.get(self.current, 0)
+        return self._exercise.hints[:read]
 
     @property
     def _is_whole(self) -> bool:
         return self.app.size.height >= TALL if self._whole is None else self._whole
 
+    def _keys(self) -> Sequence[words.Shortcut]:
+        """The keys that do something now."""
+        course, names = self.lesson.course, list(self.lesson.course.exercises)
+        works = {
+            "n": self.current != names[-1],
+            "p": self.current != names[0],
+            "h": bool(self._exercise.hints),
+            "v": course.has_solutions and self.current in self.lesson.standing.progress.solved,
+            "j": bool(self._elsewhere),
+            "r": can_reset(course, self.current),
+            "u": can_undo(course, self.current),
+        }
+        return [key for key in words.KEYS if works.get(key.key, True)]
+
+    def _solution(self) -> str:
+        """A solution's text, which is never run; raises `CallError` if it may not be seen."""
+        course, name = self.lesson.course, self.current
+        if not course.has_solutions:
+            raise CallError(words.NO_SOLUTIONS)
+        if name not in self.lesson.standing.progress.solved:
+            raise CallError(words.NOT_YET)
+        path = course.reference_file(course.unit_of[name])
+        try:
+            text = path.read_text(encoding="utf-8")
+            body = ast.parse(text).body
+        except (OSError, SyntaxError, ValueError) as error:
+            raise CallError(f"{path.name} cannot be read: {error}") from None
+        for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
+                first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+                return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+        raise CallError(f"{path.name} has no solution of {name}")
+
     def _wait(self) -> None:
-        """A sign of life each second, while torch is loaded."""
+        """Show each second that torch is being loaded."""
         self._waited += 1
-        if self._lesson.ready:
-            self._clock.stop()
-        else:
-            self._show()
+        if self._checks.ready:
+            self._timer.stop()
+        self._show()
 
-    def _go_on(self, told: str) -> None:
-        """Show where the student has gone, or why they could not."""
-        if told:
-            self._tell(told)
-        else:
-            self._arrive()
-
-    def _arrive(self) -> None:
-        """Show another exercise from its beginning, and check it."""
-        self._shows.close()
-        self._tell("")
+    def _go(self, name: str) -> None:
+        """Show an exercise from its beginning, and check it."""
+        self.current = name
+        self._trouble = self._checked_at = self._elsewhere = self._note = ""
+        self.workers.cancel_group(self, "shapes")
         pane = self.query_one("#statement", Pane)
         pane.scroll_home(animate=False)
         pane.focus()
         self.query_one("#panes").set_classes("")
         self._check()
-
-    def _check(self) -> None:
-        self._checking = True
-        self._worker.check(self._lesson.name)
+        self._show()
 
     def _tell(self, note: str) -> None:
         self._note = note
         self._show()
 
     def _show(self) -> None:
-        lesson, width = self._lesson, self.app.size.width
+        lesson, name, width = self.lesson, self.current, self.app.size.width
         room, dark = width - MARGIN, self.app.current_theme.dark
-        self.query_one("#head", StatusLine).show(drawing.head_line(lesson, width))
-        statement = drawing.statement_text(lesson, room, whole=self._is_whole, dark=dark)
-        title = words.heading(lesson.course, lesson.name)
-        self.query_one("#statement", Pane).show(title, statement)
+        self.query_one("#head", StatusLine).show(drawing.head_line(lesson.standing, width))
+        statement = drawing.statement_text(lesson, name, room, whole=self._is_whole, dark=dark)
+        self.query_one("#statement", Pane).show(words.heading(lesson.course, name), statement)
         hints = self.query_one("#hints", Pane)
-        hints.set_class(not lesson.hints, "empty")
-        title = f"Hints: {len(lesson.hints)} of {len(lesson.exercise.hints)}"
-        hints.show(title, drawing.hints_text(lesson))
-        title = f"Verdict of {lesson.checked_at}" if lesson.checked_at else "Verdict"
-        title += ", checking again" if self._checking and lesson.checked_at else ""
-        verdict = drawing.verdict_text(lesson, room, self._waited)
-        self.query_one("#verdict", Pane).show(title, verdict)
+        hints.set_class(not self._hints, "empty")
+        title = f"Hints: {len(self._hints)} of {len(self._exercise.hints)}"
+        hints.show(title, drawing.hints_text(self._hints))
+        title = f"Verdict of {self._checked_at}" if self._checked_at else "Verdict"
+        title += ", checking again" if self._checking and self._checked_at else ""
+        self.query_one("#verdict", Pane).show(title, self._verdict(room))
         note = self.query_one("#note", StatusLine)
         note.display = bool(self._note)
         note.show(Text(safe(self._note)))
-        self.query_one("#keys", StatusLine).show(drawing.key_lines(lesson.offered(), width))
+        self.query_one("#keys", StatusLine).show(drawing.key_lines(self._keys(), width))
+
+    def _verdict(self, width: int) -> Text:
+        """The last verdict; before it, the state of the first check."""
+        verdict = self.lesson.verdicts.get(self.current)
+        if self._trouble:
+            return Text.assemble((" ! ", "magenta"), safe(self._trouble))
+        if verdict is not None:
+            below = self._left_out.get(self.current, ())
+            return drawing.verdict_text(self.lesson, verdict, below, width)
+        if self._checks.ready:
+            return Text(words.CHECKING if self.lesson.verdicts else words.FIRST_CHECK)
+        so_far = f" {words.SO_FAR.format(self._waited)}" if self._waited else ""
+        return Text(f"{words.LOADING}{so_far}")
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+
+
+def _now() -> str:
+    return time.strftime("%H:%M:%S")
 
 
 class WatchApp(App[None]):
-    """The terminal of one student; `close` it when it has run."""
+    """The full screen of one student; `close` it after it has run."""
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", priority=True)]
@@ -388,7 +536,7 @@ class WatchApp(App[None]):
     #panes.verdict #verdict { max-height: 85%; }
     #note { padding: 0 1; max-height: 4; text-style: bold; border-top: dashed $foreground 60%; }
     #keys { height: auto; }
-    ModalScreen { align: center middle; }
+    ModalScreen { align: center middle; background: $background; }
     .box { width: 100%; max-width: 100; height: 90%; border: solid $foreground; padding: 0 1;
            background: $surface; }
     .small { height: auto; }
@@ -400,56 +548,25 @@ class WatchApp(App[None]):
     """
 
     def __init__(
-        self, lesson: Lesson, checker: OpenChecks | None = None, *, poll: bool = False
+        self,
+        lesson: Lesson,
+        name: str,
+        checks: Checks,
+        *,
+        first_run: bool = False,
+        poll: bool = False,
+        clock: Callable[[], str] = _now,
     ) -> None:
         super().__init__()
         self.ansi_theme_dark, self.ansi_theme_light = ON_DARK, ON_LIGHT
         if is_light(os.environ):
             self.theme = LIGHT
-        opened = checker or (lambda: open_checker(lesson.course))
-        self._worker = CheckWorker(opened, self._heard)
-        self._watching = Watching(own_folders(lesson.course), self._saved, poll=poll)
-        self._shows = ShowWorker(partial(self._showing, lesson.course), self._shown)
-        self._board = Board(lesson, self._worker, self._shows)
+        self.board = Board(lesson, name, checks, first_run=first_run, poll=poll, clock=clock)
 
     def get_default_screen(self) -> Screen[None]:
         """The exercise."""
-        return self._board
-
-    def on_mount(self) -> None:
-        """Start both threads."""
-        self._worker.start()
-        self._watching.start()
+        return self.board
 
     def close(self, patience: float | None = None) -> bool:
-        """End all threads; tell whether they ended within so many seconds."""
-        self._shows.close()
-        self._watching.close()
-        return self._worker.close(patience)
-
-    def _heard(self, news: News) -> None:
-        with suppress(RuntimeError):  # the loop has just ended
-            self.post_message(WorkerNews(news))
-
-    def _showing(self, course: Course, name: str) -> LinesAtWork:
-        return Showing(course, name, width=min(self.size.width, PAGE) - MARGIN - 2)
-
-    def _shown(self, shown: Shown) -> None:
-        with suppress(RuntimeError):
-            self.post_message(ShownLines(shown))
-
-    def _saved(self) -> None:
-        with suppress(RuntimeError):
-            self.post_message(Saved())
-
-    def on_worker_news(self, message: WorkerNews) -> None:
-        """The worker has news."""
-        self._board.hear(message.news)
-
-    def on_shown_lines(self, message: ShownLines) -> None:
-        """An answer was shown at work."""
-        self._board.shown(message.shown)
-
-    def on_saved(self) -> None:
-        """A file was saved."""
-        self._board.saved()
+        """End the checks; whether the one in progress ended within so many seconds."""
+        return self.board.end(patience)

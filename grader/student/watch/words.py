@@ -1,17 +1,15 @@
-"""What `grader watch` says. Text only; `lesson` decides when it is said."""
+"""The texts of `grader watch`, on its full screen and in plain lines."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.course.course import Course
 from grader.course.statements import PART, listing
-from grader.feedback.pictures.text import drawn
-from grader.feedback.terminal import all_asked, safe
-from grader.feedback.verdict import Verdict
+from grader.feedback.terminal import all_asked
 from grader.records.rows import counted
+from grader.student.standing import Standing
 
 WELCOME = (
     "Each exercise says what to write, and in which file. The key o opens that file.",
@@ -19,6 +17,12 @@ WELCOME = (
     "Stuck? h gives a hint: a question, a pointer, nearly the solution. Hints cost no points.",
     "Solved? Take your time: nothing moves on by itself. n goes to the next exercise.",
     "What you solved is kept in progress.txt. q stops, and next time you go on from here.",
+)
+PLAIN_WELCOME = (
+    "Each exercise says what to write, and in which file. Open that file in your editor.",
+    WELCOME[1],
+    "To go to another exercise, write in it and save. Ctrl-C stops; what you solved is kept.",
+    "In another terminal: grader hint NAME, grader list, grader reset NAME; grader --help.",
 )
 LOADING = (
     "Loading torch and the checks. This takes a few seconds, once; right after the installation up "
@@ -40,13 +44,13 @@ NOTHING_KEPT = "This exercise was not reset: there is nothing to take back."
 LEFT = "Nothing was changed."
 NO_MATCH = "No exercise matches. Type other letters, or fewer."
 GOES_TO = "Enter: go to {}"
-UNTOUCHED = "Write your lines in {}, and save. o opens it."
-HINT = "Hint {} of {}"
+UNTOUCHED = "Write your lines in {}, and save."
+O_OPENS = "o opens it."
 ASK_RESET = (
     "Put the untouched stub of {} back? Your lines are kept, and u brings them back. (y or n)"
 )
 WAS_RESET = "{} is a stub again. Your file as it was is kept in {}; u brings it back."
-WAS_UNDONE = "What you had of {} is back. u once more takes that back."
+WAS_UNDONE = "Your lines of {} are back. u once more takes that back."
 EDITOR_OPENED = "{} opens in your editor, at line {}."
 NO_SUSPEND = "This terminal cannot be lent to an editor. Open it yourself: {}, line {}."
 SHOWING = "Running your lines of {}, to show the shapes in them. This takes a few seconds."
@@ -59,11 +63,11 @@ CHECKING_ALL = "Checking all of them: {} of {}."
 
 @dataclass(frozen=True)
 class Shortcut:
-    """A key, and what it does in a word and in a sentence."""
+    """A key, and a word and a sentence on what it does."""
 
     key: str
     word: str
-    told: str
+    sentence: str
 
 
 KEYS = (
@@ -91,17 +95,12 @@ SCREEN_KEYS = (
 
 
 def heading(course: Course, name: str) -> str:
-    """An exercise's name, and where it stands."""
-    return f"{name} ({_place(course, name)})"
+    """The name of an exercise, and its place."""
+    return f"{name} ({place(course, name)})"
 
 
-def file_line(course: Course, name: str) -> str:
-    """What an exercise is about, and where it stands."""
-    return f"{course.exercises[name].title} ({_place(course, name)})"
-
-
-def _place(course: Course, name: str) -> str:
-    """Where an exercise stands in its unit, in which file, and what it counts."""
+def place(course: Course, name: str) -> str:
+    """The place of an exercise in its unit, the file, and the points."""
     unit = course.unit_of[name]
     inside = [other for other, its in course.unit_of.items() if its == unit]
     points = counted(course.exercises[name].points, "point")
@@ -111,29 +110,32 @@ def _place(course: Course, name: str) -> str:
     )
 
 
-def solved(course: Course, name: str, known: frozenset[str]) -> str:
-    """What to do once an exercise is solved."""
-    names = list(course.exercises)
-    if set(course.asked) <= known:
+def solved(standing: Standing, name: str, key: str = "") -> str:
+    """What to do after an exercise is solved; `key` goes to the next one, if there are keys."""
+    course, names = standing.course, list(standing.course.exercises)
+    if standing.next is None:
         return (
             f"Solved, and with it all {all_asked(course, 'exercise')}: well done! "
             "`grader pack` makes the zip to hand in."
         )
     later = names[names.index(name) + 1 :]
-    if later:
-        return f"Solved! n goes on to {later[0]}: {course.exercises[later[0]].title}."
-    first = next(other for other in course.asked if other not in known)
-    return f"Solved, and this was the last one. Still to do: {first}. l lists all of them."
+    if not later:
+        return f"Solved, and this was the last one. Still to do: {standing.next}."
+    goes_on = f"{key} goes on to" if key else "Next comes"
+    where = "" if key else f", in {course.stub_file(course.unit_of[later[0]]).name}"
+    return f"Solved! {goes_on} {later[0]}: {course.exercises[later[0]].title}{where}."
 
 
-def all_checked(course: Course, solved_now: int, broken: Sequence[str], faults: int) -> str:
-    """What a check of all found."""
-    told = f"{solved_now} of {all_asked(course)} pass now."
+def all_checked(standing: Standing, solved_now: int, faults: int) -> str:
+    """The result of a check of all exercises."""
+    text = f"{solved_now} of {all_asked(standing.course)} pass now."
     if faults:
-        told += f" {faults} could not be checked."
+        text += f" {faults} could not be checked."
+    solved = [name for name in standing.course.exercises if name in standing.progress.solved]
+    broken = [name for name in solved if standing.state(name) == "failing"]
     if broken:
-        told += f" Solved before, and failing now: {', '.join(broken)}."
-    return told
+        text += f" Solved before, and failing now: {', '.join(broken)}."
+    return text
 
 
 # --- statements ----------------------------------------------------------------------------------
@@ -141,16 +143,16 @@ def all_checked(course: Course, solved_now: int, broken: Sequence[str], faults: 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A part of a docstring; an example and a formula keep their lines."""
+    """A paragraph of a docstring; an example or a formula keeps its lines."""
 
     text: str
     example: bool = False
-    title: str = ""  # of the part of a statement that begins with it: "Rules"
-    entries: Sequence[tuple[str, str]] = ()  # if it is a list: names (or none) and texts
+    title: str = ""  # if it begins a part of the statement: "Rules"
+    entries: Sequence[tuple[str, str]] = ()  # if it is a list: name (may be empty) and text
 
 
 def paragraphs(docstring: str) -> Iterator[Paragraph]:
-    """The parts of a docstring, prose without its line breaks, so that any width suits it."""
+    """The paragraphs of a docstring; prose without line breaks, for any width."""
     for block in docstring.split("\n\n"):
         lines = [line for line in block.splitlines() if line.strip()]
         if not lines:
@@ -166,42 +168,3 @@ def paragraphs(docstring: str) -> Iterator[Paragraph]:
             begins = PART.match(lines[0])
             text = " ".join(line.strip() for line in lines)
             yield Paragraph(text, title=begins[1] if begins else "")
-
-
-def prose(docstring: str, width: int) -> str:
-    """A docstring as lines of text."""
-    parts = [
-        part.text
-        if part.example
-        else "\n".join(
-            textwrap.fill(line, width, subsequent_indent=line.startswith(" ") * "    ")
-            for line in part.text.splitlines()
-        )
-        for part in paragraphs(docstring)
-    ]
-    return "\n\n".join(parts)
-
-
-# --- a verdict that is read aloud ----------------------------------------------------------------
-
-
-def verdict_lines(verdict: Verdict, width: int) -> Iterator[str]:
-    """One exercise's verdict in words, without signs that a screen reader would stumble over."""
-    copies = safe(verdict.which_counts).splitlines()
-    if verdict.solved:
-        yield f"Solved: {verdict.exercise}"
-        yield from copies
-        return
-    again = ", although it was solved before" if verdict.lost else ""
-    yield f"Not solved yet: {verdict.exercise}{again}"
-    yield from copies
-    if verdict.mistake is not None:
-        yield f"Likely mistake: {safe(verdict.mistake.heading)}"
-        if verdict.mistake.hint:
-            yield f"Think about: {safe(verdict.mistake.hint)}"
-    for finding in verdict.wrong:
-        yield f"{finding.wording.word}: {finding.title}"
-        yield from (f"  {line}" for line in safe(finding.message.strip()).splitlines())
-        if finding.picture is not None and finding.is_best_picture:
-            picture = drawn(finding.picture, width=width - 2, ascii_only=True) or ""
-            yield from (f"  {line}" for line in picture.splitlines())

@@ -1,11 +1,11 @@
 """Adapters: our answers in the signatures and conventions of other judges.
 
-This runs in the judges' own environment, so it knows torch, and nothing of the grader. An adapter
-takes an answer to one of our exercises and gives the names that a judge asks for. A probe makes an
-input such as the judge's own tests use, and gives what the adapted answer computes on it.
+This runs in the judges' own environment. It imports torch, and nothing of the grader. An adapter
+takes an answer to one of our exercises, and gives the names that a judge asks for. A probe draws an
+input like those of the judge's own tests, and gives the adapted answer's result.
 
-Our causal modules take one sequence, and some judges take queries, keys and values without a mask.
-There a query is asked as the last token, for which a causal mask hides nothing.
+Our causal modules take one sequence. Some judges take queries, keys and values without a mask.
+There the query is the last token, from which a causal mask hides nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Task:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is not measured, and why."""
+    """An exercise or answers that are not measured, with the reason."""
 
     judge: str
     task: str

@@ -160,7 +160,7 @@ def leet_sinusoidal(sinusoidal_positions: Answer) -> Entries:
 
 
 def probe_leet_sinusoidal(entries: Entries, number: int) -> Any:
-    """The one size of its tests, read as it reads it: with an axis for a batch or without."""
+    """The single size of its tests, with or without a batch axis."""
     return entries["SinusoidalPositionalEmbedding"](32, 64).pe.squeeze()
 
 

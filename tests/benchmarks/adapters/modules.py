@@ -67,7 +67,7 @@ def judge_multi_head(make: Answer) -> Entries:
 
 
 def probe_judge_multi_head(entries: Entries, number: int) -> Any:
-    """One sequence three times, three of one length, and more keys than queries."""
+    """The same sequence three times, three of equal length, and more keys than queries."""
     batch, queries, keys, d, heads = ((2, 6, 6, 32, 4), (1, 4, 4, 16, 2), (1, 3, 7, 32, 4))[
         number % 3
     ]

@@ -1,4 +1,4 @@
-"""Weights for our modules inside an adapter, and what several adapters need."""
+"""Weights for our modules inside an adapter, and helpers of several adapters."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ root="${AUTOGRADER_ROOT:-/autograder}"
 source="$root/source"
 environment="$root/environment"
 
-# The references, the hidden tests and the seed lie here.
+# This folder holds the references, the hidden tests and the seed.
 chmod -R go-rwx "$source"
 
-find_python() { # prints the first one that is new enough and can make an environment
+find_python() { # prints the first Python that is new enough and can make an environment
   local name
   for name in python3 python3.14 python3.13 python3.12 python3.11; do
     if "$name" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
@@ -45,5 +45,5 @@ if [ -f "$source/pip.conf" ]; then
 fi
 "$environment/bin/python" -m pip install --disable-pip-version-check "$source"
 
-# For the log. A container may lack some layers: each result says which ones there were.
+# For the log. A container may lack some layers: each result names the active layers.
 "$environment/bin/grader" doctor --course "$source" || true

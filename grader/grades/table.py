@@ -1,0 +1,58 @@
+"""The gradebook as a table: the text of ``gradebook.csv``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.records.grade import scaled
+from grader.records.rows import Cell, Row, csv_line
+
+
+def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 1.0) -> str:
+    """A line for each student: points, status and corrections, then the roster's columns.
+
+    A point of a grade counts `scale` points in the table.
+    """
+    named = any(row.person.id or row.person.name or row.person.email for row in rows)
+    person_heads = ["id", "name", "email"] if named else []
+    extra_heads = list(dict.fromkeys(key for row in rows for key in row.person.extra))
+    heads = [
+        "student",
+        "submission",
+        "status",
+        "total",
+        "max",
+        *exercises,
+        "late",
+        "attempts",
+        "adjustment",
+        *person_heads,
+        *extra_heads,
+    ]
+    lines = [csv_line(heads)]
+    for row in rows:
+        person = [getattr(row.person, field) for field in person_heads]
+        extra = [row.person.extra.get(key, "") for key in extra_heads]
+        lines.append(csv_line([*_cells(row, exercises, scale), *person, *extra]))
+    return "".join(lines)
+
+
+def _cells(row: Row, exercises: Sequence[str], scale: float) -> list[Cell]:
+    # A missing submission and a fault of the grader are not zeros: their cells stay empty.
+    earned = {name: scaled(points, scale) for name, points in row.points.items()}
+    points = [earned.get(name) for name in exercises]
+    if row.grade is None:
+        attempts = 0 if row.conflict is None else None
+        return [row.student, None, row.status, None, None, *points, None, attempts, None]
+    grade = row.grade
+    return [
+        row.student,
+        grade.submission,
+        row.status,
+        None if row.total is None else scaled(row.total, scale),
+        scaled(grade.max, scale),
+        *points,
+        "late" if grade.late else None,
+        grade.attempts,
+        scaled(row.adjustment, scale) if row.adjustments else None,
+    ]

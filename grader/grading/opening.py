@@ -1,0 +1,111 @@
+"""Opens a desk: loads the references, the tests and the library of mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from grader.course.collection import Test, collect, rung
+from grader.course.references import Oracle, open_oracle
+from grader.grading.desk import Desk
+from grader.grading.play import replay
+from grader.grading.recorded import Recorded
+from grader.grading.replays import Replays
+from grader.grading.rows import Rows, cache
+from grader.grading.sheet import Sheet
+from grader.mistakes import Library, load_library
+from grader.records.faults import CallError
+from grader.sandbox.jails import shortfall
+from grader.sandbox.session import Backend
+from grader.unsandboxed import forked
+from grader.wire.definitions import skeletons
+
+if TYPE_CHECKING:
+    from grader.grading.order import Order  # which opens a desk here
+
+
+def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
+    """Load references and tests for a desk; `behind` has been started.
+
+    In a course without solutions, recordings answer in their place. The sheet reads `rows` and adds
+    to them. Raises `CallError` if the course or the machine is unfit.
+    """
+    course = order.course
+    if order.device == "cuda" and not torch.cuda.is_available():
+        raise CallError("torch finds no CUDA device here: leave out --device cuda")
+    recorded = None if course.has_solutions else Recorded(course)
+    oracle: Oracle = recorded or open_oracle(course)
+    tests = _collected(order)
+    pristine: dict[str, str] = {}
+    for text in course.stubs().values() if order.stubs else ():
+        pristine |= skeletons(text)
+    torch.set_num_threads(1)
+    desk = Desk(
+        course,
+        oracle,
+        behind,
+        order.seed,
+        tests,
+        fingerprint=course.fingerprint(),
+        stubs=pristine,
+        known=Sheet(recorded.rows) if recorded is not None else None,
+        isolation=_layers(order, behind),
+        device=order.device,
+    )
+    if recorded is None:
+        desk.known = live_known(desk, load_library(course, tests), rows)
+    return desk
+
+
+def _collected(order: Order) -> dict[str, list[Test]]:
+    """The tests of each exercise that is asked for, in ladder order."""
+    chosen = order.course.select(order.only)
+    tests: list[Test] = []
+    for hidden in (False, True):
+        group = [path for path, is_hidden in order.files.items() if is_hidden is hidden]
+        tests += collect(group, hidden, order.course) if group else []
+    tests.sort(key=lambda test: rung.order.index(test.rung))
+    if any(order.files.values()):
+        _refuse_unpaid(chosen, tests)
+    return {name: [test for test in tests if test.exercise == name] for name in chosen}
+
+
+def _layers(order: Order, behind: Backend) -> tuple[str, ...]:
+    """The layers of isolation; with "weak", if submissions could read solutions or secrets."""
+    solutions = order.course.secrets if order.course.has_solutions else ()
+    kept = [cache()] if order.remembers else []
+    reach = shortfall(behind, [*solutions, *order.secrets, *kept])
+    if reach is not None and order.isolation == "strong":
+        raise CallError(
+            f"submissions are not isolated enough to be graded: {reach} (`grader doctor` "
+            "lists the layers; --isolation=weak grades all the same, and says so in each grade)"
+        )
+    return behind.layers if reach is None else (*behind.layers, "weak")
+
+
+def live_known(desk: Desk, library: Library, rows: Rows | None = None) -> Sheet:
+    """The sheet of this desk, which runs known answers in the tests where it lacks a row."""
+    cases = {
+        (test.key, case.label): (test, case)
+        for tests in desk.tests.values()
+        for test in tests
+        for case in test.cases
+    }
+    replays = Replays(
+        library,
+        desk.definitions,
+        lambda definitions, *which: replay(desk, definitions, *cases[which]),
+        # A listener would hear nothing from a fork.
+        lambda: desk.limits if forked.possible() and desk.listener is None else None,
+    )
+    return Sheet(rows or Rows(), replays)
+
+
+def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
+    """Refuse to grade an exercise without hidden tests: it would be a zero for everyone."""
+    paid = {test.exercise for test in tests if test.hidden and test.weight > 0}
+    for name in exercises:
+        if name not in paid:
+            raise CallError(f"no hidden test carries points for {name}: grading it makes no sense")

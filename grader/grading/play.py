@@ -1,0 +1,145 @@
+"""One case of a test, played on one answer."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from grader import wire
+from grader.course.collection import Case, Test
+from grader.course.contract import ContractBroken, TensorSpec
+from grader.course.references import Consulted, Overheard
+from grader.feedback import margins, sentences
+from grader.feedback.differences.pair import computed_on
+from grader.feedback.disagreement import Disagreement
+from grader.feedback.margins import Margin
+from grader.grading.desk import Desk, Seat
+from grader.grading.diagnosis import kept
+from grader.grading.replays import Given
+from grader.proxies.calls import Seen, StudentRaised
+from grader.records.faults import CallError
+from grader.records.grade import WRONG, Picture, TestStatus
+from grader.sandbox.session import Asked, Limits, Session, StudentLost
+from grader.unsandboxed.in_process import ours, unseen_prints
+
+Said = Asked | Consulted
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One case of a test on one answer, played to its end."""
+
+    status: TestStatus
+    message: str | None = None
+    picture: Picture | None = None
+    seen: Seen = field(default_factory=Seen)
+    said: tuple[Said, ...] = ()  # the calls of answer and references, if the desk listens
+    margin: Margin | None = None  # the nearest to a verdict's edge, where margins are measured
+    misshapen: bool = False  # a result was not of the shape and dtype that `Returns` says
+
+    @property
+    def passed(self) -> bool:
+        """Whether the case passed."""
+        return self.status == "passed"
+
+    @property
+    def given(self) -> Given:
+        """What calls gave, for a diagnosis; a lost process or a skipped case names no mistake."""
+        counts = self.status in WRONG
+        return Given(self.passed, kept(self.seen.gave()) if counts else (), self.seen.used())
+
+
+def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) -> Transcript:
+    """Play one case of a test on an answer.
+
+    Of a hidden test, the transcript has no picture and no prints, unless the desk shows all.
+    Without `words` it has no message either, which saves half of the time.
+    """
+    make = desk.make_for(test, case)
+    hidden = test.hidden and not desk.in_full  # its inputs must not be readable from the verdict
+    with margins.listening() if desk.margins is not None else nullcontext() as measured:
+        try:
+            student = seat.begin(make, test.memory_mb, hidden)
+            reference = desk.reference(make)
+            if desk.listener is not None:
+                reference = Overheard(reference, desk.listener(make, seat))
+            fixtures = {"make": make, "reference": reference, "student": student}
+            arguments = {name: fixtures[name] for name in test.fixtures}
+            with computed_on(desk.device):
+                test.function(**arguments, **case.parameters)
+            ended = Transcript("passed")
+        except (KeyboardInterrupt, CallError):  # CallError: a recording that cannot be used
+            raise
+        except BaseException as error:
+            ended = _ended(desk, seat, test, error, words)
+    seen = replace(seat.calls.seen, printed=seat.session.printed)
+    ended = replace(
+        ended,
+        picture=None if hidden else ended.picture,
+        message=ended.message if hidden else sentences.with_prints(ended.message, seen.printed),
+        seen=seen,
+        said=tuple(seat.session.said),
+        margin=margins.nearest(measured or []),
+    )
+    if desk.margins is not None and ended.margin is not None:
+        desk.margins.append((test, case, ended.margin))
+    seat.calls.end(seen)
+    return ended
+
+
+def _ended(desk: Desk, seat: Seat, test: Test, error: BaseException, words: bool) -> Transcript:
+    """How a case ends in which a test raised this."""
+    match error:
+        case AssertionError() | pytest.fail.Exception():
+            if not words:
+                return Transcript("failed")
+            picture = error.picture(_axes(desk, test)) if isinstance(error, Disagreement) else None
+            message = str(error) or f"an assertion failed ({test.place})"
+            misshapen = isinstance(error, ContractBroken)
+            return Transcript("failed", message, picture, misshapen=misshapen)
+        case StudentRaised(kind=kind, text=text):
+            used = kind == "ForbiddenOperation"
+            if used and seat.calls.note_use(test.exercise, text, error.place):
+                return Transcript("skipped")  # the check for forbidden operations reports it
+            place = seat.session.line(error.place)
+            message = sentences.raised(kind, text, place, error.operands, error.sizes)
+            return Transcript("error", message)
+        case StudentLost(status=status, text=text):
+            return Transcript(status, text)
+    # The author's fault or ours; pytest.skip and SystemExit among them.
+    where = traceback.format_exception(error, limit=-4)
+    return Transcript("grader_error", f"{test.place}: {''.join(where)}" if words else None)
+
+
+def _axes(desk: Desk, test: Test) -> list[str] | None:
+    """Names of the axes of an exercise's result: the last two, or all."""
+    contract = desk.oracle.contracts[test.exercise]
+    returns = (contract.forward or contract.call).returns
+    if not isinstance(returns, TensorSpec):
+        return None
+    names = [dimension.label for dimension in returns.dimensions if not dimension.variadic]
+    return names if len(names) >= 2 else None
+
+
+# --- definitions of our own ----------------------------------------------------------------------
+
+
+def seat_of(desk: Desk, definitions: Mapping[str, Any]) -> Seat:
+    """A seat for definitions of our own, in this process."""
+    session = Session(lambda _: ours(definitions), wire.Open((), ()), Limits())
+    return Seat(desk, session)
+
+
+def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Given:
+    """Play one case of a test on definitions of our own, in this process, without words."""
+    # A forbidden function is noted here, and not taken away: a mistake may consist in its use.
+    seat = seat_of(desk, definitions)
+    with warnings.catch_warnings(action="ignore"), unseen_prints():
+        played = play(desk, seat, test, case, words=False)
+    return Given(played.passed, played.seen.gave(), played.seen.used())

@@ -1,0 +1,144 @@
+"""Known answers, run in a course's tests.
+
+A known mistake may never end. So mistakes run in a fork of this process, within the limits of a
+student's test, where the platform allows it. The references run in this process.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, starmap
+from typing import Any
+
+import msgspec
+
+from grader.mistakes import Library, Variant
+from grader.proxies.calls import Heard
+from grader.sandbox.session import Limits
+from grader.unsandboxed.forked import Ended, Forked
+
+COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
+
+
+@dataclass(frozen=True)
+class Given:
+    """What calls gave in one case of a test, and whether it passed."""
+
+    passed: bool
+    heard: tuple[Heard, ...]
+    uses: tuple[str, ...] = ()  # the forbidden functions that were called, sorted
+
+
+NOTHING = Given(passed=False, heard=())  # which is like no answer that a student can give
+
+# Runs one case of a test on these definitions.
+Replay = Callable[[Mapping[str, Any], str, str], Given]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A case of a test, to be played on a variant, or on the references."""
+
+    test: str
+    case: str
+    variant: Variant | None = None
+    below: bool = False  # all references use the variant
+
+
+class Replays:
+    """Runs known answers. The mistakes of an exercise share a fork, until a mistake ends it."""
+
+    def __init__(
+        self,
+        library: Library,
+        references: Mapping[str, Any],
+        replay: Replay,
+        limits: Callable[[], Limits | None] = lambda: None,
+    ) -> None:
+        """Without `limits`, mistakes run in this process too."""
+        self.library = library
+        self._limits = limits
+        self._references = references
+        self._replay = replay
+        self._made: dict[str, Mapping[str, Any]] = {}
+        self._pairs: dict[str, list[Variant]] = {}
+        self._built: dict[str, Mapping[str, Any]] = {}
+        self._fork: Forked | None = None
+        self._forked_for = ""  # the exercise whose mistakes run there
+        self._unfit: set[str] = set()  # variants that did not end within the limits
+
+    def pairs(self, exercise: str) -> Sequence[Variant]:
+        """The commonest mistakes of an exercise, two at a time."""
+        if exercise not in self._pairs:
+            mistakes = self.library.of(exercise, "mistake")
+            changes = [variant for variant in mistakes if variant.change][:COMMON]
+            pairs = starmap(self.library.combined, combinations(changes, 2))
+            self._pairs[exercise] = [both for both in pairs if both is not None]
+        return self._pairs[exercise]
+
+    def outcome(self, trial: Trial) -> Given | None:
+        """How a trial ends; None if it exceeds the limits, or ends the process."""
+        limits = self._limits()
+        if trial.variant is None or limits is None:
+            return self._tried(trial)
+        if trial.variant.id in self._unfit:
+            return None
+        if self._fork is None or self._fork.ended or self._forked_for != trial.variant.exercise:
+            self.close()
+            self._fork = Forked(self._answer, limits)
+            self._forked_for = trial.variant.exercise
+        try:
+            return msgspec.msgpack.decode(self._fork.ask(trial), type=Given)
+        except Ended:
+            self._unfit.add(trial.variant.id)
+            return None
+
+    def close(self) -> None:
+        """End the fork, if there is one."""
+        if self._fork is not None:
+            self._fork.close()
+            self._fork = None
+
+    def _answer(self, trial: Trial) -> bytes:
+        return msgspec.msgpack.encode(self._tried(trial))
+
+    def _tried(self, trial: Trial) -> Given:
+        try:
+            if trial.variant is None:
+                definitions = self._references
+            elif trial.below:
+                definitions = self._on(trial.variant)
+            else:
+                definitions = self.definitions(trial.variant)
+        except Exception:  # a pair of changes need not make sense
+            return NOTHING
+        return self._replay(definitions, trial.test, trial.case)
+
+    def definitions(self, variant: Variant) -> Mapping[str, Any]:
+        """The references, with a variant replacing its exercise's."""
+        if variant.id not in self._made:
+            original = self._references[variant.exercise]
+            namespace = dict(vars(sys.modules[original.__module__]))
+            exec(compile(variant.definition, f"<{variant.id}>", "exec"), namespace)
+            self._made[variant.id] = {
+                **self._references,
+                variant.exercise: namespace[variant.exercise],
+            }
+        return self._made[variant.id]
+
+    @cached_property
+    def _together(self) -> list[types.CodeType]:
+        return [compile(text, "<references>", "exec") for text in self.library.together()]
+
+    def _on(self, base: Variant) -> Mapping[str, Any]:
+        """The references, which all use a mistake in one of them."""
+        if base.id not in self._built:
+            namespace: dict[str, Any] = {"__name__": f"built on {base.id}"}
+            for code in (*self._together, compile(base.definition, f"<{base.id}>", "exec")):
+                exec(code, namespace)
+            self._built[base.id] = {name: namespace[name] for name in self._references}
+        return self._built[base.id]

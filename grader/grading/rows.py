@@ -1,0 +1,235 @@
+"""The rows of a sheet, in a SQLite file: in the user's cache, or in a student's bundle.
+
+A row has a key and a value. Values are plain data in msgpack, stored once under their digest:
+many mistakes give the same results.
+
+The cache is a convenience: where it cannot be read or written, only time is lost. A bundle is all
+that a student has: a damaged one raises `CallError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing, suppress
+from pathlib import Path
+from typing import Literal, NamedTuple, NoReturn, TypeVar
+
+import msgspec
+import platformdirs
+
+from grader.records.faults import CallError
+
+Value = TypeVar("Value")
+Kind = Literal[
+    "asked",  # questions of a case to a reference, and the answers: `recorded.Asked`
+    "gave",  # how a case ends on a known answer, or on the references (""): `sheet.Given`
+    "built",  # the same, where all references use a mistake
+    "facts",  # true of all right answers to an exercise: `behaviour.Behaviour`
+    "exercise",  # its contract, and its mistakes by name: `sheet.Entry`
+]
+
+VERSION = 1  # of the tables
+MOST_FILES = 8  # of as many courses, seeds and versions; the oldest goes first
+PATIENCE = 30  # seconds in which another process may write
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS rows (
+    kind TEXT, name TEXT, test TEXT, label TEXT, hidden INTEGER, digest BLOB,
+    PRIMARY KEY (test, label, kind, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS contents (digest BLOB PRIMARY KEY, value BLOB);
+"""
+SELECT = "SELECT kind, name, test, label, digest, value FROM rows JOIN contents USING (digest)"
+KEPT = "INSERT OR IGNORE INTO rows VALUES (?, ?, ?, ?, ?, ?)"
+CONTENT = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
+
+
+class Key(NamedTuple):
+    """The key of a row."""
+
+    kind: Kind
+    name: str  # an exercise's, or a known answer's
+    test: str = ""  # by key
+    label: str = ""  # the case
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a hidden test is involved: no such row may reach a student."""
+        return self.test.startswith("hidden ")
+
+
+def cache() -> Path:
+    """The folder of all sheets, outside every course; it need not exist."""
+    return platformdirs.user_cache_path("attention-grader", appauthor=False) / "sheets"
+
+
+def kept_under(basis: str) -> AbstractContextManager[Rows]:
+    """The rows in the cache under a basis, see `order.basis`; closed in the end."""
+    return closing(Rows(cache() / f"{basis}.db"))
+
+
+def image(basis: str) -> bytes:
+    """The file of a sheet in the cache, to be sent to another machine; empty if there is none."""
+    path = cache() / f"{basis}.db"
+    if not path.is_file():
+        return b""
+    try:
+        with closing(sqlite3.connect(path)) as opened:
+            return opened.serialize()
+    except sqlite3.Error:
+        return b""
+
+
+def receive(basis: str, image: bytes) -> None:
+    """Put a sheet from another machine into the cache, unless there is one."""
+    path = cache() / f"{basis}.db"
+    if not image or path.exists():
+        return
+    draft = path.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft.write_bytes(image)
+        path.hardlink_to(draft)  # fails if another worker was faster, who may have it open
+    with suppress(OSError):
+        draft.unlink()
+
+
+class Rows:
+    """Rows that may be added to. Without a path none are kept."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Opens nothing yet, and makes no folder: perhaps no answer is wrong."""
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._useless = False
+
+    def get(self, key: Key, kind: type[Value]) -> Value | None:
+        """The value of a row; None if there is no such row."""
+        for _, value in self._select("(kind, name, test, label) = (?, ?, ?, ?)", key):
+            try:
+                return msgspec.msgpack.decode(value, type=kind)
+            except msgspec.MsgspecError as error:
+                self._failed(error)
+        return None
+
+    def public(self, test: str) -> list[tuple[Key, bytes]]:
+        """The public rows of a test, in no order; the values in msgpack."""
+        return self._select("test = ? AND NOT hidden", (test,))
+
+    def keep(self, key: Key, value: object) -> None:
+        """Add a row; one that exists stays."""
+        if (opened := self._opened()) is None:
+            return
+        content = msgspec.msgpack.encode(value)
+        digest = _digest(content)
+        try:
+            with opened:
+                opened.execute(CONTENT, (digest, content))
+                opened.execute(KEPT, (*key, key.hidden, digest))
+        except sqlite3.Error as error:
+            self._failed(error)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _select(self, where: str, values: Sequence[str] = ()) -> list[tuple[Key, bytes]]:
+        """Rows with their values, each checked against its digest."""
+        if (opened := self._opened()) is None:
+            return []
+        try:
+            found = opened.execute(f"{SELECT} WHERE {where}", values).fetchall()
+            if not all(_digest(value) == digest for *_, digest, value in found):
+                raise sqlite3.DatabaseError("a value does not match its digest")
+        except (sqlite3.Error, TypeError) as error:  # TypeError: a value is no bytes
+            self._failed(error)
+            return []
+        return [(Key(*key), value) for *key, _, value in found]
+
+    def _opened(self) -> sqlite3.Connection | None:
+        if self._connection is None and self._path is not None and not self._useless:
+            try:
+                self._connection = self._open(self._path)
+            except (sqlite3.Error, OSError) as error:
+                self._failed(error)
+        return self._connection
+
+    def _open(self, path: Path) -> sqlite3.Connection:
+        # For this user alone: the rows show what hidden tests ask.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Immediate: of two processes that write at once, one waits for the other.
+        opened = sqlite3.connect(path, isolation_level="IMMEDIATE", timeout=PATIENCE)
+        # For thousands of small writes. A crash of the machine may damage the file: it is replaced.
+        opened.execute("PRAGMA journal_mode = WAL")
+        opened.execute("PRAGMA synchronous = OFF")
+        with opened:
+            opened.executescript(TABLES)
+        path.touch()
+        _remove_oldest(path.parent)
+        return opened
+
+    def _failed(self, error: Exception) -> None:
+        self._useless = True
+        self.close()
+        # The file is sound if the disk is full, or if another process holds it for too long.
+        if self._path and not isinstance(error, sqlite3.OperationalError | OSError):
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+
+class BundledRows(Rows):
+    """The rows of a student's bundle, which are only read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._bundled = path
+
+    def verify(self) -> None:
+        """Raise `CallError` if any row is damaged."""
+        self._select("TRUE")
+
+    def _open(self, path: Path) -> sqlite3.Connection:
+        # Immutable: a folder that is read-only or on a network needs no lock.
+        opened = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
+        (version,) = opened.execute("PRAGMA user_version").fetchone()
+        if version not in (0, VERSION):  # an empty file has 0
+            raise CallError(
+                f"{path.parent} was made for another version of the kit: get the course "
+                "and the kit from one place"
+            )
+        return opened
+
+    def _failed(self, error: Exception) -> NoReturn:
+        path = self._bundled
+        raise CallError(
+            f"{path} is damaged or missing: put the folder {path.parent.name}/ of a fresh copy of "
+            "the course in its place; your answers are elsewhere and stay as they are"
+        ) from error
+
+
+def write_rows(path: Path, rows: Mapping[Key, bytes]) -> None:
+    """Write a bundle's file. The same rows give the same bytes."""
+    contents = {_digest(value): value for value in rows.values()}
+    with closing(sqlite3.connect(path)) as opened:
+        opened.executescript(TABLES)
+        opened.execute(f"PRAGMA user_version = {VERSION}")
+        with opened:
+            opened.executemany(CONTENT, sorted(contents.items()))
+            digests = ((*key, key.hidden, _digest(value)) for key, value in sorted(rows.items()))
+            opened.executemany(KEPT, digests)
+
+
+def _remove_oldest(folder: Path) -> None:
+    with suppress(OSError):  # another process may remove it as well
+        files = sorted(folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
+        for path in files[:-MOST_FILES]:
+            path.unlink()
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.blake2b(value, digest_size=16).digest()

@@ -1,0 +1,121 @@
+"""The sheet of a course: how its tests end on known answers, and facts about right answers.
+
+A sheet consists of rows, see `grader.grading.rows`. If a row is missing, the sheet runs the known
+answer and keeps the result. A student's bundle has rows only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from grader import wire
+from grader.course.contract import Contract
+from grader.grading.replays import NOTHING, Given, Replays, Trial
+from grader.grading.rows import Key, Rows
+from grader.mistakes import Variant
+from grader.proxies.calls import Heard
+
+Value = TypeVar("Value")
+
+
+class NamedMistake(msgspec.Struct, frozen=True):
+    """A mistake, or a pair of mistakes, without its text."""
+
+    slug: str
+    title: str
+    hint: str
+    pair: bool = False
+    same_as: tuple[str, ...] = ()
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An exercise in a bundle. In the cache it means that all its public rows are there."""
+
+    contract: Contract
+    tests: list[str]  # the public tests, by key
+    mistakes: list[NamedMistake]  # which a public test catches
+
+
+class Sheet:
+    """Knows how tests end on known answers. Tests are named by key, cases by label."""
+
+    def __init__(self, rows: Rows, replays: Replays | None = None) -> None:
+        """Without `replays`, the rows are all that is known."""
+        self.replays = replays
+        self._rows = rows
+        self._memory: dict[Key, Any] = {}
+
+    def mistakes(self, exercise: str) -> Sequence[Variant]:
+        """The known mistakes of an exercise."""
+        if self.replays is not None:
+            return self.replays.library.of(exercise, "mistake")
+        return self._named(exercise, pair=False)
+
+    def pairs(self, exercise: str) -> Sequence[Variant]:
+        """The commonest mistakes, two at a time."""
+        if self.replays is not None:
+            return self.replays.pairs(exercise)
+        return self._named(exercise, pair=True)
+
+    def given(self, variant: Variant | None, test: str, case: str) -> Given:
+        """The outcome of a case on a variant, or on the references."""
+        return self._outcome(Trial(test, case, variant))
+
+    def built_on(self, base: Variant, test: str, case: str) -> Given:
+        """The outcome of a case on references that all use a mistake in one of them."""
+        return self._outcome(Trial(test, case, base, below=True))
+
+    def once(self, key: Key, kind: type[Value], find: Callable[[], Value | None]) -> Value | None:
+        """The value of a row. If there is none, keep what `find` returns, unless that is None."""
+        if key not in self._memory:
+            value = self._rows.get(key, kind)
+            if value is None and (value := find()) is not None:
+                self._rows.keep(key, value)
+            self._memory[key] = value
+        known: Value | None = self._memory[key]
+        return known
+
+    def close(self) -> None:
+        """End the processes of replays."""
+        if self.replays is not None:
+            self.replays.close()
+
+    def _outcome(self, trial: Trial) -> Given:
+        name = trial.variant.id if trial.variant is not None else ""
+        key = Key("built" if trial.below else "gave", name, trial.test, trial.case)
+        return self.once(key, Given, lambda: self._found(trial)) or NOTHING
+
+    def _found(self, trial: Trial) -> Given | None:
+        given = self.replays.outcome(trial) if self.replays is not None else None
+        if given is None:
+            return None
+        if given.passed and trial.variant is not None:
+            return Given(passed=True, heard=())  # right results tell no two answers apart
+        return replace(given, heard=tuple(map(_without_places, given.heard)))
+
+    def _named(self, exercise: str, *, pair: bool) -> list[Variant]:
+        entry = self.once(Key("exercise", exercise), Entry, lambda: None)
+        return [
+            Variant(
+                exercise,
+                named.slug,
+                "mistake",
+                named.title,
+                named.hint,
+                "",
+                same_as=dict.fromkeys(named.same_as, ""),
+            )
+            for named in (entry.mistakes if entry is not None else ())
+            if named.pair is pair
+        ]
+
+
+def _without_places(value: Heard) -> Heard:
+    """A result without places in the files of known answers."""
+    if isinstance(value, wire.Raised):
+        return msgspec.structs.replace(value, place=None, uses=[])
+    return value

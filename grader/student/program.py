@@ -1,0 +1,72 @@
+"""A student's file as a program: the lines that a check leaves out, and a run of all lines."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.course.course import Course
+from grader.records.faults import CallError
+from grader.wire.definitions import is_untouched, skeleton
+from grader.wire.source import DEFINITIONS, UNPARSABLE, flatten, parse
+
+SHOWN = 60  # characters of a line
+
+
+def run_file(course: Course, name: str) -> int:
+    """Run the file of an exercise's unit from top to bottom, and return Python's exit code.
+
+    It may read input, print, and import its neighbours. Raises `CallError` if there is no file.
+    """
+    unit, path = _file_of(course, name)
+    if not path.is_file():
+        raise CallError(_gone(unit, path))
+    return subprocess.run([sys.executable, str(path)], check=False).returncode
+
+
+def left_out(course: Course, name: str) -> Iterator[str]:
+    """Lines on what a check leaves out of an exercise's file; or that the file is gone."""
+    unit, path = _file_of(course, name)
+    try:
+        text = path.read_text("utf-8-sig")
+        statements = list(flatten(parse(text, magics=False).body))
+    except FileNotFoundError:
+        yield _gone(unit, path)
+        return
+    except (OSError, *UNPARSABLE):  # the verdict says so
+        return
+    written = [
+        node
+        for node in statements
+        if isinstance(node, DEFINITIONS) and node.name == name and not is_untouched(node)
+    ]
+    if len({skeleton(node) for node in written}) > 1:
+        lines = " and ".join(str(node.lineno) for node in written)
+        yield f"{path.name} defines {name} in lines {lines}: of these the last one counts"
+    acting = next(filter(_acts, statements), None)
+    if acting is not None:
+        line = text.splitlines()[acting.lineno - 1].strip()[:SHOWN]
+        yield (
+            f"a check runs definitions only, and not line {acting.lineno} of {path.name} "
+            f"({line}): to run the whole file, type grader run {unit}"
+        )
+
+
+def _file_of(course: Course, name: str) -> tuple[str, Path]:
+    course.select([name])  # says what is near, if nothing has this name
+    unit = course.unit_of.get(name, name)
+    return unit, course.stub_file(unit)
+
+
+def _gone(unit: str, path: Path) -> str:
+    return f"{path.name} is not there: grader reset {unit} brings back its stubs"
+
+
+def _acts(node: ast.stmt) -> bool:
+    """Whether a top-level statement calls something and ignores the result; no definition does."""
+    return not isinstance(node, DEFINITIONS) and any(
+        isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) for part in ast.walk(node)
+    )
