@@ -65,7 +65,7 @@ class Observation:
     functions: frozenset[str]  # names of the torch functions that were called
 
 
-Heard = wire.Value | wire.Raised  # a call's result or exception
+CallResult = wire.Value | wire.Raised  # a call's result or exception
 ArgumentOrder = tuple[list[int], list[str]]  # of arguments, and their keywords
 
 
@@ -77,16 +77,16 @@ class Seen:
     """
 
     printed: str = ""
-    heard: list[Heard] = field(default_factory=list)  # results and exceptions of calls
-    made: dict[int, Heard] = field(default_factory=dict)  # descriptions of modules, by handle
+    results: list[CallResult] = field(default_factory=list)  # results and exceptions of calls
+    made: dict[int, CallResult] = field(default_factory=dict)  # descriptions of modules, by handle
     asked: set[str] = field(default_factory=set)  # exercises that the test used
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # forbidden uses, by exercise
     changed: dict[str, set[int]] = field(default_factory=dict)  # changed arguments, by exercise
     habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `adoption`
 
-    def gave(self) -> tuple[Heard, ...]:
+    def evidence(self) -> tuple[CallResult, ...]:
         """The calls' results, or the modules if the case failed before calling any."""
-        return tuple(self.heard or self.made.values())
+        return tuple(self.results or self.made.values())
 
     def used(self) -> tuple[str, ...]:
         """The names of the used forbidden functions, sorted."""
@@ -155,12 +155,12 @@ class Calls:
         """
         if isinstance(outcome, wire.Returned):
             value = _promised(self.contracts.get(exercise), outcome.value)
-            self.seen.heard.append(_without_numbers(value) if own_weights else value)
+            self.seen.results.append(_without_numbers(value) if own_weights else value)
         elif isinstance(outcome, wire.Raised):
             # The error identifies a mistake, not the names of variables.
-            self.seen.heard.append(msgspec.structs.replace(outcome, operands={}))
+            self.seen.results.append(msgspec.structs.replace(outcome, operands={}))
         elif isinstance(outcome, wire.Gradients):
-            self.seen.heard += outcome.inputs
+            self.seen.results += outcome.inputs
         if not isinstance(outcome, wire.Done):
             for use in outcome.uses[: wire.MAX_USES]:
                 self.note_use(exercise, use.function, use.place)

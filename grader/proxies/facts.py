@@ -92,7 +92,7 @@ def examples(name: str, calls: Iterable[wire.Call]) -> list[Example]:
     return list(filter(_is_fit, found))
 
 
-def most_telling(found: Sequence[Example]) -> Example | None:
+def most_informative(found: Sequence[Example]) -> Example | None:
     """The example that can show the most facts; None if there is none."""
     return max(found, key=_value, default=None)
 

@@ -57,13 +57,13 @@ class _Remote:
 
     def remember(self, observation: str) -> None:
         """Record an observation that results do not show, for a diagnosis."""
-        self._calls.seen.heard.append(observation)
+        self._calls.seen.results.append(observation)
 
     def remember_refusal(self) -> None:
         """Record that the last exception was expected; its kind says nothing about mistakes."""
-        heard = self._calls.seen.heard
-        if heard and isinstance(heard[-1], wire.Raised):
-            heard[-1] = "raised, as it should"
+        results = self._calls.seen.results
+        if results and isinstance(results[-1], wire.Raised):
+            results[-1] = "raised, as it should"
 
     def _refuse(self, *_: object) -> NoReturn:
         raise AuthorError(

@@ -116,7 +116,7 @@ def _may_follow(course: Course, exercise: str, key: Key, found: Mapping[Key, byt
     if base not in course.exercises[exercise].requires or gone is None or _given(gone).passed:
         return False
     given = _given(found[key])
-    return not given.passed and shows_numbers(given.heard)
+    return not given.passed and shows_numbers(given.results)
 
 
 def _given(value: bytes) -> Given:
@@ -161,7 +161,7 @@ def _caught(sheet: Sheet, name: str, cases: Sequence[tuple[Test, Case]]) -> Iter
     pairs = sheet.pairs(name)
     for variant in (*sheet.mistakes(name), *pairs):
         givens = [sheet.given(variant, test.key, case.label) for test, case in cases]
-        if any(given.heard for given in givens):  # a case that passes has none
+        if any(given.results for given in givens):  # a case that passes has none
             yield NamedMistake(
                 variant.slug, variant.title, variant.hint, variant in pairs, tuple(variant.same_as)
             )
@@ -188,7 +188,7 @@ def _refuse_answers_in_questions(
     mistakes = (
         variant
         for variant in sheet.mistakes(test.exercise)
-        if shows_numbers(sheet.given(variant, test.key, case.label).heard)
+        if shows_numbers(sheet.given(variant, test.key, case.label).results)
     )
     for variant in islice(mistakes, WRONG):
         doubts = _Doubts(notes)
@@ -221,7 +221,7 @@ class _Notes:
             made.append(entry)
         self.endings.append(lambda: self._note_probes(exercise, module, arguments))
 
-    def consulted(
+    def called(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
         """See `Listener`."""
@@ -292,7 +292,7 @@ class _Doubts:
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
         """See `Listener`."""
 
-    def consulted(
+    def called(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
         """See `Listener`."""
