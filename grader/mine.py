@@ -48,10 +48,7 @@ UNSOLVED = "yours comes here once it is solved"
 CHANGED = "yours comes here once it is checked again: it has changed"
 
 HALF_A_DIGIT = 5e-5 + 2e-6  # of four decimals, plus rounding in float32
-OTHER_FIGURES = (
-    "other figures (they may be right: numbers drawn in another order, or on another machine, "
-    "differ)"
-)
+OTHER_FIGURES = "other figures (right answers may draw in another order, or on another machine)"
 
 Answer = TypeVar("Answer")
 

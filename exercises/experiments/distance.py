@@ -1,4 +1,4 @@
-"""Scores of rotated words depend on their distance, not on their place.
+"""Scores of rotated words depend on distance, not on place.
 
 One query and one key are put at different places, always the same steps apart. Rotated, they get
 the same score down each column. If a table of positions is added instead, as in GPT, the score also

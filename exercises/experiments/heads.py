@@ -1,4 +1,4 @@
-"""Each head has weights of its own: two heads find words that one head cannot.
+"""Each head has its own weights: two heads find more than one.
 
 The first three features of a word are its kind, the last three its position. One head asks for both
 at once, so each word finds little but itself. Two heads have a softmax each: the first finds words

@@ -1,4 +1,4 @@
-"""Rows of weights with a mask, without a mask, and with a mask too late.
+"""Rows of weights with a mask, without a mask, with a late mask.
 
 Without a mask every word looks at all words, the next one included: a model that learns to guess
 the next word would only copy it. A mask before the softmax leaves rows that sum to one. Zeros after

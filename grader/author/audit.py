@@ -36,7 +36,7 @@ from grader.grading.play import replay
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
-from grader.records.grade import FIRSTS, OPERATIONS, SIGNATURE, ExerciseResult
+from grader.records.grade import ENGINE_CHECKS, OPERATIONS, SIGNATURE, ExerciseResult
 from grader.records.rows import counted
 from grader.run.workers import share
 from grader.wire import SourceText
@@ -316,7 +316,7 @@ def _first_message(result: ExerciseResult) -> str:
     """The points, and the first message that a student would read."""
     for test in result.tests:
         if test.status not in ("passed", "skipped"):
-            text = " ".join((test.mistake or test.told or "").split())
+            text = " ".join((test.mistake or test.message_with_case or "").split())
             return f"{result.points:g} of {result.max:g}: {test.name} {test.status}: {text[:160]}"
     return f"{result.points:g} of {result.max:g}"
 
@@ -345,7 +345,7 @@ def _catchers(desk: Desk, variant: Variant, result: ExerciseResult) -> frozenset
     failed = [t for t in result.tests if t.status not in ("passed", "skipped", "missing")]
     if any(not t.hidden and rungs.get(t.name) in FOUNDATIONS for t in failed):
         return _killers(desk, variant)  # a failed public test may have skipped hidden tests
-    return frozenset(test.name for test in failed if test.hidden and test.name not in FIRSTS)
+    return frozenset(test.name for test in failed if test.hidden and test.name not in ENGINE_CHECKS)
 
 
 def _killers(desk: Desk, variant: Variant) -> frozenset[str]:

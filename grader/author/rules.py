@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from grader.course.collection import Test
 from grader.course.statements import FORBIDDEN, RETURNS, Statement
 from grader.mistakes import Variant
-from grader.records.grade import FIRSTS, ExerciseResult
+from grader.records.grade import ENGINE_CHECKS, ExerciseResult
 from grader.records.rows import some_of
 
 
@@ -72,7 +72,7 @@ def _doubts(key: str, tests: Sequence[Test], tried: Sequence[Tried]) -> Iterator
         strange = [
             f"{test.name} ({', '.join(test.rules)})"
             for test in one.result.tests
-            if test.name not in FIRSTS and test.rules and not {key, RETURNS} & {*test.rules}
+            if test.name not in ENGINE_CHECKS and test.rules and not {key, RETURNS} & {*test.rules}
         ]
         if strange:
             yield f"{one.variant.slug} breaks it alone, but fails {some_of(strange, 2)}"

@@ -269,12 +269,12 @@ def _refuse_nonsense(
 def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
     """The roster of this call, or that of an earlier call."""
     from grader.grades.gradebook import DATABASE, open_gradebook
-    from grader.intake import NOBODY, read_roster
+    from grader.intake import NO_ROSTER, read_roster
 
     if given is not None:
         return read_roster(given)
     if out is None or not (out / DATABASE).is_file():
-        return NOBODY
+        return NO_ROSTER
     with open_gradebook(out, course.name) as book:
         return book.roster
 
@@ -306,7 +306,7 @@ def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
 
 
 def _print_notes(console: Console, arrivals: Arrivals) -> None:
-    for line in arrivals.told:
+    for line in arrivals.notices:
         console.print(line, markup=False, soft_wrap=True)
 
 

@@ -80,7 +80,7 @@ class Aliases(_Table, frozen=True):
     parameters: Mapping[str, tuple[str, ...]] = {}
 
 
-Told = Literal["mistakes", "verdicts", "nothing"]
+Disclosure = Literal["mistakes", "verdicts", "nothing"]
 
 
 class FeedbackTable(_Table, frozen=True):
@@ -90,7 +90,7 @@ class FeedbackTable(_Table, frozen=True):
     the answer behaves. ``verdicts``: title and verdict. ``nothing``: only whether all passed.
     """
 
-    hidden: Told = "mistakes"
+    hidden: Disclosure = "mistakes"
 
 
 class Assignment(_Table, frozen=True):

@@ -162,14 +162,14 @@ class Listener(Protocol):
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
         """A module was made with these arguments."""
 
-    def consulted(
+    def called(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
         """A function was called, or a module that was made earlier."""
 
 
 @dataclass(frozen=True)
-class Consulted:
+class ReferenceCall:
     """A call to a reference: copies of its arguments and its result."""
 
     exercise: str
@@ -193,7 +193,7 @@ class Overheard:
                 self._listen(name, result)
                 self._listener.made(name, result, arguments)
             else:
-                self._listener.consulted(name, None, arguments, result)
+                self._listener.called(name, None, arguments, result)
             return result
 
         return call
@@ -201,7 +201,7 @@ class Overheard:
     def _listen(self, name: str, made: nn.Module) -> None:
         def notify(module: nn.Module, arguments: Any, result: Any) -> None:
             if module is made:  # not a copy, which the search for weights makes and calls
-                self._listener.consulted(name, module, arguments, result)
+                self._listener.called(name, module, arguments, result)
 
         made.register_forward_hook(notify)
 

@@ -12,7 +12,7 @@ MOST_TOLD = 2  # sentences for each answer
 LEADING = "a leading dimension"
 
 
-def told(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
+def sentences_on(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
     """At most `MOST_TOLD` sentences on how an answer differs from right ones, the gravest first.
 
     A difference that follows from another is left out.

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from grader.course.statements import BUILT_IN, UNCHECKED
-from grader.records.grade import EXISTS, FIRSTS, ExerciseResult, Picture, TestResult, TestStatus
+from grader.records.grade import (
+    ENGINE_CHECKS,
+    EXISTS,
+    ExerciseResult,
+    Picture,
+    TestResult,
+    TestStatus,
+)
 
 State = Literal["solved", "untouched", "unsolved"]
 
@@ -223,13 +230,13 @@ def mistake_of(test: TestResult) -> Mistake | None:
 
 
 def _finding(test: TestResult, rules: Mapping[str, str], best_picture: bool) -> Finding:
-    message = (test.told, *(quoted(*rule) for rule in rules.items()), *test.behaviour)
+    message = (test.message_with_case, *(quoted(*rule) for rule in rules.items()), *test.behaviour)
     return Finding(
         test.name,
         test.title,
         test.status,
         test.hidden,
-        test.name in FIRSTS,
+        test.name in ENGINE_CHECKS,
         test.points,
         test.max,
         test.case or "",

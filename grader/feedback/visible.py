@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from grader.course.course import Course
-from grader.course.file import Told
+from grader.course.file import Disclosure
 from grader.records.grade import ExerciseResult, Grade, TestResult
 
 FAILED_ITSELF = "the grader itself failed here: that is no fault of yours, and is being looked into"
@@ -28,7 +28,7 @@ def for_students(grade: Grade, course: Course) -> Grade:
     return msgspec.structs.replace(grade, seed="", exercises=exercises, message=message)
 
 
-def _visible(exercise: ExerciseResult, level: Told) -> ExerciseResult:
+def _visible(exercise: ExerciseResult, level: Disclosure) -> ExerciseResult:
     tests = [
         _without_numbers(test, level) if test.hidden else _without_traceback(test)
         for test in exercise.tests
@@ -39,7 +39,7 @@ def _visible(exercise: ExerciseResult, level: Told) -> ExerciseResult:
     return msgspec.structs.replace(exercise, tests=tuple(tests))
 
 
-def _without_numbers(test: TestResult, level: Told) -> TestResult:
+def _without_numbers(test: TestResult, level: Disclosure) -> TestResult:
     if level != "mistakes":
         test = msgspec.structs.replace(
             test, mistake=None, hint=None, follows=None, rules={}, behaviour=()

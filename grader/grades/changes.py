@@ -227,7 +227,7 @@ def _outcome(test: TestResult | None) -> tuple[str, bool] | None:
 
 def _change(old: TestResult | None, new: TestResult | None) -> TestChange:
     both = [test for test in (new, old) if test is not None]
-    message = next((test.told for test in both if test.told), "")
+    message = next((test.message_with_case for test in both if test.message_with_case), "")
     return TestChange(
         both[0].title,
         old.status if old else None,

@@ -20,7 +20,7 @@ from typing import IO
 import msgspec
 
 from grader.grades.table import gradebook_csv
-from grader.intake import NOBODY, Roster, Submission
+from grader.intake import NO_ROSTER, Roster, Submission
 from grader.intake.names import file_stems
 from grader.records.faults import CallError, HostFault, unwritten
 from grader.records.files import write_whole
@@ -232,7 +232,7 @@ class Gradebook:
     def roster(self) -> Roster:
         """The roster of the last grading that had one."""
         text = self._about("roster")
-        return msgspec.json.decode(text, type=Roster) if text else NOBODY
+        return msgspec.json.decode(text, type=Roster) if text else NO_ROSTER
 
     @roster.setter
     def roster(self, roster: Roster) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from grader import wire
 from grader.feedback import sentences
 from grader.grading.desk import Desk, Seat
-from grader.records.grade import BASES, UNWELL, TestResult
+from grader.records.grade import BASES, NOT_PASSED, TestResult
 
 
 def at_fault(
@@ -24,7 +24,7 @@ def at_fault(
     another wrong exercise. `ends` has the tests of each exercise that was tried; `solved` are the
     exercises that were right before. The check carries no points.
     """
-    if not any(result.status in UNWELL for result in results):
+    if not any(result.status in NOT_PASSED for result in results):
         return []
     found = seat.calls.found
     used = found[name].bases
@@ -51,4 +51,4 @@ def _why_unready(there: wire.FoundStatus, ends: Sequence[TestResult]) -> sentenc
     """
     if there in ("stub", "missing"):
         return there
-    return "failing" if any(end.status in UNWELL and not end.hidden for end in ends) else None
+    return "failing" if any(end.status in NOT_PASSED and not end.hidden for end in ends) else None

@@ -1,9 +1,9 @@
-"""What an answer does, whatever its mistake is.
+"""How a wrong answer behaves, where no known mistake explains it.
 
-Where no known mistake fits, a student is told how the answer behaves otherwise than a right one: it
-sees the future, its weights do not sum to one, it takes no notice of an argument. Nobody writes
-such tests: what is true of the reference and of every accepted answer, and not of the student's,
-is told, and worth no points. See `grader.proxies.facts`.
+A verdict says how the answer differs from right answers: it sees the future, its weights do not sum
+to one, it ignores an argument. No test is written for this: a fact is reported if it holds for the
+reference and for every accepted answer, and not for the student's. It is worth no points. See
+`grader.proxies.facts`.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Any
 import msgspec
 
 from grader.course.tensors import Make
-from grader.feedback.behaviour import told
+from grader.feedback.behaviour import sentences_on
 from grader.grading.desk import Desk, Seat
 from grader.grading.play import play, seat_of
 from grader.grading.rows import Key
 from grader.proxies.calls import Seen
-from grader.proxies.facts import Example, Fact, Facts, examples, facts, most_telling
-from grader.sandbox.session import Asked, StudentLost
+from grader.proxies.facts import Example, Fact, Facts, examples, facts, most_informative
+from grader.sandbox.session import StudentCall, StudentLost
 from grader.unsandboxed.in_process import unseen_prints
 
 
 class Behaviour(msgspec.Struct, frozen=True):
-    """What is true of all right answers, on an example; none if no check has a fit one."""
+    """The facts about all right answers on an example; no example if no check has a fit one."""
 
     example: Example | None
     facts: list[tuple[Fact, bool]]
 
 
 def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
-    """How an answer behaves otherwise than right ones, on what a public check passes; in sentences.
+    """Sentences on how an answer differs from right answers, on an input of a public check.
 
-    What is seen meanwhile counts for nothing.
+    Forbidden operations in these calls do not count.
     """
     known = right_behaviour(desk, exercise)
     if known is None or known.example is None:
@@ -47,11 +47,11 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
         return ()
     finally:
         seat.calls.seen = Seen()
-    return tuple(told(desk.oracle.contracts[exercise], dict(known.facts), theirs))
+    return tuple(sentences_on(desk.oracle.contracts[exercise], dict(known.facts), theirs))
 
 
 def right_behaviour(desk: Desk, exercise: str) -> Behaviour | None:
-    """What is true of all right answers, on an example of the public checks; None if unknown."""
+    """The facts about all right answers, on an example of the public checks; None if unknown."""
     if desk.known is None:
         return None
     live = desk.known.replays is not None
@@ -65,7 +65,7 @@ def _make(desk: Desk, exercise: str) -> Make:
 
 
 def _found(desk: Desk, exercise: str) -> Behaviour:
-    example = most_telling(list(_examples(desk, exercise)))
+    example = most_informative(list(_examples(desk, exercise)))
     if example is None:
         return Behaviour(None, [])
     right = _true(desk, desk.definitions, exercise, example)
@@ -76,14 +76,16 @@ def _found(desk: Desk, exercise: str) -> Behaviour:
 
 
 def _examples(desk: Desk, exercise: str) -> Iterator[Example]:
-    """What public checks pass to the reference."""
+    """The inputs that public checks pass to the reference."""
     for test in desk.tests[exercise]:
         for case in () if test.hidden else test.cases:
             seat = seat_of(desk, desk.definitions)
             seat.session.listens = True
             with warnings.catch_warnings(action="ignore"), unseen_prints():
-                said = play(desk, seat, test, case, words=False).said
-            yield from examples(exercise, [one.call for one in said if isinstance(one, Asked)])
+                calls = play(desk, seat, test, case, words=False).calls
+            yield from examples(
+                exercise, [one.call for one in calls if isinstance(one, StudentCall)]
+            )
 
 
 def _true(desk: Desk, definitions: Mapping[str, Any], exercise: str, example: Example) -> Facts:

@@ -20,19 +20,19 @@ from grader.course.tolerances import RECOGNISED
 from grader.grading.replays import Given
 from grader.grading.sheet import Sheet
 from grader.mistakes import Variant
-from grader.proxies.calls import Heard
+from grader.proxies.calls import CallResult
 from grader.wire import payload
 
 NEARER = 0.1  # a mistake must be so much nearer to the student's results than the reference is
-MOST_HEARD = 2**19  # bytes of one case's results: the course's have less, and all are kept
+MOST_RESULTS = 2**19  # bytes of one case's results: the course's have less, and all are kept
 
 
-def kept(heard: Sequence[Heard]) -> tuple[Heard, ...]:
+def kept(results: Sequence[CallResult]) -> tuple[CallResult, ...]:
     """What calls gave, or nothing if that is more than a diagnosis needs."""
-    return tuple(heard) if sum(map(weight, heard)) <= MOST_HEARD else ()
+    return tuple(results) if sum(map(weight, results)) <= MOST_RESULTS else ()
 
 
-def weight(value: Heard) -> int:
+def weight(value: CallResult) -> int:
     """About how many bytes it holds."""
     match value:
         case wire.TensorData(data=data):
@@ -58,7 +58,7 @@ class Diagnosis:
 
     def name(self, exercise: str, answers: Answers) -> Variant | None:
         """The one mistake, or pair of mistakes, that gives the same; None if there is no such."""
-        failed = {at: own for at, own in answers.items() if not own.passed and own.heard}
+        failed = {at: own for at, own in answers.items() if not own.passed and own.results}
         if not failed:
             return None
         found = self._fitting(self._known.mistakes(exercise), failed)
@@ -82,15 +82,15 @@ class Diagnosis:
         Numbers show that, in every test that failed. An exception does not: anyone can raise it.
         """
         failed = {at: own for at, own in answers.items() if not own.passed}
-        if exercise == base.exercise or not all(shows_numbers(o.heard) for o in failed.values()):
+        if exercise == base.exercise or not all(shows_numbers(o.results) for o in failed.values()):
             return False
         built = ((self._known.built_on(base, *at), own) for at, own in failed.items())
-        return all(not given.passed and same(given.heard, own.heard) for given, own in built)
+        return all(not given.passed and same(given.results, own.results) for given, own in built)
 
     def _explains(self, variant: Variant, at: CaseName, own: Given) -> bool:
         """Whether a variant that fits explains how far from right the results are."""
-        to_reference = gap_between(own.heard, self._known.given(None, *at).heard)
-        to_variant = gap_between(own.heard, self._known.given(variant, *at).heard)
+        to_reference = gap_between(own.results, self._known.given(None, *at).results)
+        to_variant = gap_between(own.results, self._known.given(variant, *at).results)
         return to_reference.right or to_variant.largest <= NEARER * to_reference.largest
 
     def _fitting(self, variants: Iterable[Variant], answers: Answers) -> list[Variant]:
@@ -100,7 +100,7 @@ class Diagnosis:
     def _says_the_same(self, variant: Variant, answers: Answers) -> bool:
         """Whether a variant that fits raises its errors in the same words, to the letter."""
         return all(
-            same_words(self._known.given(variant, *at).heard, own.heard)
+            same_words(self._known.given(variant, *at).results, own.results)
             for at, own in answers.items()
         )
 
@@ -110,7 +110,7 @@ class Diagnosis:
         if given.passed or own.passed:
             return given.passed is own.passed
         called = not given.uses or not set(given.uses).isdisjoint(own.uses)
-        return called and same(given.heard, own.heard)
+        return called and same(given.results, own.results)
 
 
 # --- comparing -----------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Gap:
     right: bool = True  # no further than rounding goes
 
 
-def gap_between(theirs: Sequence[Heard], ours: Sequence[Heard]) -> Gap:
+def gap_between(theirs: Sequence[CallResult], ours: Sequence[CallResult]) -> Gap:
     """The gap between two answers; it is infinite where they differ in kind or shape."""
     ones, others = list(_flat(theirs)), list(_flat(ours))
     if len(ones) != len(others):
@@ -133,7 +133,7 @@ def gap_between(theirs: Sequence[Heard], ours: Sequence[Heard]) -> Gap:
     return Gap(max((gap.largest for gap in gaps), default=0.0), all(gap.right for gap in gaps))
 
 
-def _flat(answers: Iterable[Heard]) -> Iterator[Heard]:
+def _flat(answers: Iterable[CallResult]) -> Iterator[CallResult]:
     """Without nests: of a nest its size or its names, and then what it holds."""
     for answer in answers:
         match answer:
@@ -147,7 +147,7 @@ def _flat(answers: Iterable[Heard]) -> Iterator[Heard]:
                 yield answer
 
 
-def _gap(theirs: Heard, ours: Heard) -> Gap:
+def _gap(theirs: CallResult, ours: CallResult) -> Gap:
     match theirs, ours:
         case wire.TensorData(), wire.TensorData():
             if (theirs.dtype, theirs.shape, theirs.device) == (ours.dtype, ours.shape, ours.device):
@@ -179,20 +179,20 @@ def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
     return Gap(largest, largest <= room)
 
 
-def shows_numbers(heard: Sequence[Heard]) -> bool:
+def shows_numbers(results: Sequence[CallResult]) -> bool:
     """Whether calls gave numbers, and no exception."""
-    flat = list(_flat(heard))
+    flat = list(_flat(results))
     raised = any(isinstance(value, wire.Raised) for value in flat)
     return not raised and any(isinstance(v, wire.TensorData | int | float) for v in flat)
 
 
-def same(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
+def same(ours: Sequence[CallResult], theirs: Sequence[CallResult]) -> bool:
     """Whether two answers gave the same in the same calls; NaN is the same as NaN here."""
     ones, others = list(_flat(ours)), list(_flat(theirs))
     return len(ones) == len(others) and all(map(_same, ones, others))
 
 
-def same_words(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
+def same_words(ours: Sequence[CallResult], theirs: Sequence[CallResult]) -> bool:
     """Whether two answers that are the same raised their errors in the same words.
 
     And whether they began with the same random weights, where these are all that they had.
@@ -200,7 +200,7 @@ def same_words(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
     return all(map(_same_word, _flat(ours), _flat(theirs)))
 
 
-def _same_word(ours: Heard, theirs: Heard) -> bool:
+def _same_word(ours: CallResult, theirs: CallResult) -> bool:
     match ours, theirs:
         case wire.Raised(), wire.Raised():
             return _first_line(ours) == _first_line(theirs)
@@ -213,7 +213,7 @@ def _first_line(error: wire.Raised) -> str:
     return error.text.partition("\n")[0]
 
 
-def _same(ours: Heard, theirs: Heard) -> bool:
+def _same(ours: CallResult, theirs: CallResult) -> bool:
     match ours, theirs:
         case wire.TensorData(), wire.TensorData():
             return _same_tensor(ours, theirs)
@@ -225,7 +225,7 @@ def _same(ours: Heard, theirs: Heard) -> bool:
     return type(ours) is type(theirs) and ours == theirs
 
 
-def _number(value: Heard) -> Heard:
+def _number(value: CallResult) -> CallResult:
     """An integer in a tensor without dimensions as the integer, which is as right a result."""
     if not isinstance(value, wire.TensorData) or value.shape or value.device != "cpu":
         return value

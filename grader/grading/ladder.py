@@ -50,7 +50,7 @@ from grader.sandbox.session import StudentLost
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
 # When one of these fails, later rungs are skipped.
 FOUNDATIONS = (EXISTS, SIGNATURE, "shape", "value")
-MOST_THROWN_AWAY = 2  # lines that a verdict shows
+MOST_DISCARDED = 2  # lines that a verdict shows
 NOWHERE = -1  # below the lowest rung
 WITHOUT_RULES = ("passed", "skipped", "missing", "grader_error")  # no rule is known to be broken
 
@@ -191,7 +191,7 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
     tried = {climb.name: climb.tried() for climb in climbs}
     for climb in climbs:
         if tried[climb.name].wrong:
-            tried[climb.name] = _behaving(tried[climb.name], climb.thrown_away())
+            tried[climb.name] = _behaving(tried[climb.name], climb.discarded())
     unnamed = [name for name, one in tried.items() if one.gave_a_result and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
         seat.session.close()  # the process that is described must have met no hidden test
@@ -266,12 +266,12 @@ class Climb:
             rules=self._desk.rules(self.name, [FORBIDDEN]) if uses else {},
         )
 
-    def thrown_away(self) -> tuple[str, ...]:
+    def discarded(self) -> tuple[str, ...]:
         """Sentences about the first lines of the answer that make a tensor and drop it.
 
         They are found in the text and need not be the mistake: they change no points.
         """
-        uses = self._found.thrown_away[:MOST_THROWN_AWAY]
+        uses = self._found.discarded[:MOST_DISCARDED]
         lines = [wire.Use(u.function, self._seat.session.line(u.place)) for u in uses]
         return tuple(map(sentences.unkept, lines))
 

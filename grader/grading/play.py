@@ -14,7 +14,7 @@ import pytest
 from grader import wire
 from grader.course.collection import Case, Test
 from grader.course.contract import ContractBroken, TensorSpec
-from grader.course.references import Consulted, Overheard
+from grader.course.references import Overheard, ReferenceCall
 from grader.feedback import margins, sentences
 from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
@@ -25,10 +25,10 @@ from grader.grading.replays import Given
 from grader.proxies.calls import Seen, StudentRaised
 from grader.records.faults import CallError
 from grader.records.grade import WRONG, Picture, TestStatus
-from grader.sandbox.session import Asked, Limits, Session, StudentLost
+from grader.sandbox.session import Limits, Session, StudentCall, StudentLost
 from grader.unsandboxed.in_process import ours, unseen_prints
 
-Said = Asked | Consulted
+AnyCall = StudentCall | ReferenceCall
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Transcript:
     message: str | None = None
     picture: Picture | None = None
     seen: Seen = field(default_factory=Seen)
-    said: tuple[Said, ...] = ()  # the calls of answer and references, if the desk listens
+    calls: tuple[AnyCall, ...] = ()  # of the answer and of references, if the desk listens
     margin: Margin | None = None  # the nearest to a verdict's edge, where margins are measured
     misshapen: bool = False  # a result was not of the shape and dtype that `Returns` says
 
@@ -52,7 +52,7 @@ class Transcript:
     def given(self) -> Given:
         """What calls gave, for a diagnosis; a lost process or a skipped case names no mistake."""
         counts = self.status in WRONG
-        return Given(self.passed, kept(self.seen.gave()) if counts else (), self.seen.used())
+        return Given(self.passed, kept(self.seen.evidence()) if counts else (), self.seen.used())
 
 
 def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) -> Transcript:
@@ -84,7 +84,7 @@ def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) 
         picture=None if hidden else ended.picture,
         message=ended.message if hidden else sentences.with_prints(ended.message, seen.printed),
         seen=seen,
-        said=tuple(seat.session.said),
+        calls=tuple(seat.session.calls),
         margin=margins.nearest(measured or []),
     )
     if desk.margins is not None and ended.margin is not None:
@@ -142,4 +142,4 @@ def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -
     seat = seat_of(desk, definitions)
     with warnings.catch_warnings(action="ignore"), unseen_prints():
         played = play(desk, seat, test, case, words=False)
-    return Given(played.passed, played.seen.gave(), played.seen.used())
+    return Given(played.passed, played.seen.evidence(), played.seen.used())

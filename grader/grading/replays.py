@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from grader.mistakes import Library, Variant
-from grader.proxies.calls import Heard
+from grader.proxies.calls import CallResult
 from grader.sandbox.session import Limits
 from grader.unsandboxed.forked import Ended, Forked
 
@@ -29,11 +29,11 @@ class Given:
     """What calls gave in one case of a test, and whether it passed."""
 
     passed: bool
-    heard: tuple[Heard, ...]
+    results: tuple[CallResult, ...]
     uses: tuple[str, ...] = ()  # the forbidden functions that were called, sorted
 
 
-NOTHING = Given(passed=False, heard=())  # which is like no answer that a student can give
+NOTHING = Given(passed=False, results=())  # which is like no answer that a student can give
 
 # Runs one case of a test on these definitions.
 Replay = Callable[[Mapping[str, Any], str, str], Given]

@@ -38,9 +38,8 @@ PATIENCE = 30  # seconds in which another process may write
 TABLES = """
 CREATE TABLE IF NOT EXISTS rows (
     kind TEXT, name TEXT, test TEXT, label TEXT, hidden INTEGER, digest BLOB,
-    PRIMARY KEY (kind, name, test, label)
+    PRIMARY KEY (test, label, kind, name)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS of_test ON rows (test);
 CREATE TABLE IF NOT EXISTS contents (digest BLOB PRIMARY KEY, value BLOB);
 """
 SELECT = "SELECT kind, name, test, label, digest, value FROM rows JOIN contents USING (digest)"

@@ -17,7 +17,7 @@ from grader.course.contract import Contract
 from grader.grading.replays import NOTHING, Given, Replays, Trial
 from grader.grading.rows import Key, Rows
 from grader.mistakes import Variant
-from grader.proxies.calls import Heard
+from grader.proxies.calls import CallResult
 
 Value = TypeVar("Value")
 
@@ -94,8 +94,8 @@ class Sheet:
         if given is None:
             return None
         if given.passed and trial.variant is not None:
-            return Given(passed=True, heard=())  # right results tell no two answers apart
-        return replace(given, heard=tuple(map(_without_places, given.heard)))
+            return Given(passed=True, results=())  # right results tell no two answers apart
+        return replace(given, results=tuple(map(_without_places, given.results)))
 
     def _named(self, exercise: str, *, pair: bool) -> list[Variant]:
         entry = self.once(Key("exercise", exercise), Entry, lambda: None)
@@ -114,7 +114,7 @@ class Sheet:
         ]
 
 
-def _without_places(value: Heard) -> Heard:
+def _without_places(value: CallResult) -> CallResult:
     """A result without places in the files of known answers."""
     if isinstance(value, wire.Raised):
         return msgspec.structs.replace(value, place=None, uses=[])

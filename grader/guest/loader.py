@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from grader.wire import MAX_NAME, Found, FoundStatus, Listing, SourceText, Use, Wanted
-from grader.wire.definitions import OWN, evasions, find_definitions, thrown_away
+from grader.wire.definitions import OWN, discarded, evasions, find_definitions
 from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, read_file
 
 # The package of a submission's files: deep enough for ``from ...x import y``.
@@ -83,7 +83,7 @@ class LoadedSubmission:
         return msgspec.structs.replace(
             found,
             evasions=self._evasions_of(winner),
-            thrown_away=thrown_away(winner),
+            discarded=discarded(winner),
             bases=self._bases(winner),
         )
 

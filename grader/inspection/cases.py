@@ -25,7 +25,7 @@ from grader.grading.play import Transcript
 from grader.intake import Submission
 from grader.intake.own import read_answers
 from grader.records.grade import Picture, TestResult, TestStatus
-from grader.sandbox.session import Asked, Channel, Limits, Nowhere, Session
+from grader.sandbox.session import Channel, Limits, Nowhere, Session, StudentCall
 from grader.wire import payload
 
 UNLIMITED = Limits(math.inf, math.inf)
@@ -177,9 +177,9 @@ def runs_answer(call: wire.Call) -> bool:
     )
 
 
-def calls_of(played: Transcript) -> list[Asked]:
+def calls_of(played: Transcript) -> list[StudentCall]:
     """The calls to the answer in a case, in order."""
-    return [one for one in played.said if isinstance(one, Asked) and runs_answer(one.call)]
+    return [one for one in played.calls if isinstance(one, StudentCall) and runs_answer(one.call)]
 
 
 class CallReader:
@@ -191,7 +191,7 @@ class CallReader:
         self._classes: dict[int, str] = {}  # names by handle
         self._sent: dict[int, list[str]] = {}  # names of the tensors passed, by handle of a result
 
-    def trace(self, asked: Asked) -> CallTrace:
+    def trace(self, asked: StudentCall) -> CallTrace:
         """The name, inputs and result of a call for which `runs_answer` is true."""
         name, inputs = self._describe_call(asked.call)
         match asked.outcome:

@@ -19,14 +19,14 @@ from torch import nn
 
 from grader import wire
 from grader.course.collection import Test
-from grader.course.references import Consulted
+from grader.course.references import ReferenceCall
 from grader.feedback.terminal import print_plain, safe
 from grader.feedback.verdict import mistake_of
 from grader.grades.corrections import at_stake, command
 from grader.grades.lookup import Graded
 from grader.grading.desk import Desk, Seat
 from grader.grading.ladder import Climb
-from grader.grading.play import Said
+from grader.grading.play import AnyCall
 from grader.inspection.cases import (
     Bench,
     CallReader,
@@ -41,9 +41,9 @@ from grader.inspection.cases import (
 )
 from grader.inspection.screen import show_cases
 from grader.records.faults import CallError
-from grader.records.grade import BASES, FIRSTS, Grade, TestResult
+from grader.records.grade import BASES, ENGINE_CHECKS, Grade, TestResult
 from grader.records.rows import Adjustment, counted, number
-from grader.sandbox.session import Asked, StudentLost
+from grader.sandbox.session import StudentCall, StudentLost
 from grader.wire import Place, SourceText, payload
 
 OTHER_TESTS = "graded with other tests or references: this shows today's result"
@@ -120,7 +120,7 @@ def _tests(desk: Desk, graded: Graded) -> list[Test]:
     name, result = graded.exercise.name, graded.test
     tests = desk.tests[name]
     own = [test for test in tests if (test.name, test.hidden) == (result.name, result.hidden)]
-    if not own and result.name not in FIRSTS:
+    if not own and result.name not in ENGINE_CHECKS:
         raise CallError(
             f"this course has no test {name}/{result.name}: was it graded with another --course?"
         )
@@ -171,7 +171,7 @@ def _run(bench: Bench, seat: Seat, result: TestResult) -> _Ran:
         return _Ran(hindrance)
     reader = CallReader(seat.listing)
     for ended in run_cases(bench, climb):
-        said, uses = ended[-1].said, seat.calls.uses(bench.name)
+        said, uses = ended[-1].calls, seat.calls.uses(bench.name)
         if uses or ended[-1].status != "passed":
             break
     test, case, ran = ended
@@ -180,16 +180,16 @@ def _run(bench: Bench, seat: Seat, result: TestResult) -> _Ran:
         calls[-1] = replace(calls[-1], prints=seat.session.printed)
     shown = case_trace(test, case, ran, calls)
     used, place = check_trace(climb.forbidden()), _raised_at(said)
-    if used is not None and (result.name in FIRSTS or ran.status in ("passed", "skipped")):
+    if used is not None and (result.name in ENGINE_CHECKS or ran.status in ("passed", "skipped")):
         shown = replace(shown, status=used.status, message=used.message)
         place = uses[0].place if uses else None
     return _Ran(shown, place, test, [one.label for one in test.cases].index(case.label))
 
 
-def _raised_at(said: Sequence[Said]) -> wire.Place | None:
+def _raised_at(said: Sequence[AnyCall]) -> wire.Place | None:
     """The line of the submission at which the last call that raised did so."""
     for one in reversed(said):
-        if isinstance(one, Asked) and isinstance(one.outcome, wire.Raised):
+        if isinstance(one, StudentCall) and isinstance(one.outcome, wire.Raised):
             return one.outcome.place
     return None
 
@@ -198,26 +198,26 @@ class _Listener:
     """Records calls to references among the calls to the answer."""
 
     def __init__(self, seat: Seat) -> None:
-        self._said = seat.session.said
+        self._said = seat.session.calls
 
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
         """See `Listener`: making a module gives no result to show."""
 
-    def consulted(
+    def called(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
         """See `Listener`."""
         del module
         packed = [payload.pack_input(argument) for argument in arguments]
-        self._said.append(Consulted(exercise, packed, payload.pack(result)))
+        self._said.append(ReferenceCall(exercise, packed, payload.pack(result)))
 
 
-def _calls(said: Sequence[Said], reader: CallReader) -> list[CallTrace]:
+def _calls(said: Sequence[AnyCall], reader: CallReader) -> list[CallTrace]:
     """The calls; a call with the same input as a reference shows the reference's result too."""
     calls: list[CallTrace] = []
     unmatched: dict[bytes, list[int]] = {}  # calls without a reference's result, by `_key`
     for one in said:
-        if isinstance(one, Consulted):
+        if isinstance(one, ReferenceCall):
             same = unmatched.get(_key(one.exercise, one.arguments))
             expected = named("reference", one.result)
             if same:

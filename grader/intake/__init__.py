@@ -11,10 +11,10 @@ An unreadable file becomes a one-line problem for its author, never an exception
 
 from grader.intake.arrivals import Arrivals, find_submissions, read_submission, take_in
 from grader.intake.files import Submission
-from grader.intake.roster import NOBODY, Roster, read_roster
+from grader.intake.roster import NO_ROSTER, Roster, read_roster
 
 __all__ = [
-    "NOBODY",
+    "NO_ROSTER",
     "Arrivals",
     "Roster",
     "Submission",

@@ -15,7 +15,7 @@ import msgspec
 from grader.course.course import Course
 from grader.intake import files
 from grader.intake.archives import archive_files
-from grader.intake.downloads import Downloads, items_of, named_as_download, read_hand_in, top_names
+from grader.intake.downloads import Downloads, items_of, named_as_download, read_upload, top_names
 from grader.intake.files import (
     FoundFile,
     Other,
@@ -32,7 +32,7 @@ from grader.intake.files import (
     unread,
 )
 from grader.intake.names import ARCHIVES, DOCUMENTS, SKIPPED, SOURCES, ZIP, escaped, shown, suffix
-from grader.intake.roster import NOBODY, Claim, Roster, all_of, conflicts_of, left_over
+from grader.intake.roster import NO_ROSTER, Claim, Roster, all_of, conflicts_of, left_over
 from grader.records.faults import CallError
 from grader.records.rows import Person, counted, some_of
 from grader.records.saves import saves, snapshot
@@ -48,7 +48,7 @@ class Arrivals:
     people: Mapping[str, Person] = field(
         default_factory=dict
     )  # by student, absent students included
-    told: tuple[str, ...] = ()  # notices for the instructor: a line for each path, and for oddities
+    notices: tuple[str, ...] = ()  # for the instructor: a line for each path, and for oddities
     # Why conflicting submissions are left out, by each name that their grade would have.
     conflicts: Mapping[str, str] = field(default_factory=dict)
     refused: str = ""  # why the folder could not be read; only `arriving` sets it
@@ -89,7 +89,7 @@ def find_submissions(
 def take_in(
     paths: Sequence[Path],
     course: Course,
-    roster: Roster = NOBODY,
+    roster: Roster = NO_ROSTER,
     downloads: Sequence[Downloads] = (),
 ) -> Arrivals:
     """Find and read the submissions under these paths; raise `CallError` if there are none.
@@ -222,18 +222,18 @@ def _is_tree(folder: Path) -> bool:
 def _downloaded(path: Path, made: Downloads, units: set[str]) -> tuple[list[_Arrived], list[str]]:
     """The submissions in a download, and the names at its top that belong to none of them."""
     with items_of(path, {made.folder}) as items:
-        hand_ins = made.hand_ins(items, units)
-        used = {item.parts[0] for hand_in in hand_ins for item in hand_in.files.values()}
+        uploads = made.uploads(items, units)
+        used = {item.parts[0] for hand_in in uploads for item in hand_in.files.values()}
         names = {item.parts[0] for item in items}
         arrived = [
             _Arrived(
                 path,
-                read_hand_in(hand_in),
+                read_upload(hand_in),
                 hand_in.people,
                 (made.system, hand_in.number),
                 hand_in.moment,
             )
-            for hand_in in hand_ins
+            for hand_in in uploads
         ]
         return arrived, [shown(name) for name in sorted(names - used - {*made.made(names)})]
 

@@ -27,7 +27,7 @@ from grader.records.rows import Person
 
 
 @dataclass(frozen=True)
-class HandIn:
+class Upload:
     """The files that a student or a group submitted at one time."""
 
     who: str  # their name in the system
@@ -46,7 +46,7 @@ class Downloads:
     system: str  # its name in messages
     # Of the names at the top, those that the system made; none if it is not the system's download.
     made: Callable[[Collection[str]], Collection[str]]
-    hand_ins: Callable[[Sequence[FileItem], Collection[str]], list[HandIn]]  # items, names of units
+    uploads: Callable[[Sequence[FileItem], Collection[str]], list[Upload]]  # items, names of units
     # The system's name for a class's folder, if it holds folders of students, and these hold
     # only folders of assignments.
     folder: str | None = None
@@ -124,7 +124,7 @@ def without_top(items: Sequence[FileItem], kept: Collection[str | None] = ()) ->
     return [replace(item, parts=item.parts[1:]) for item in items]
 
 
-def read_hand_in(hand_in: HandIn) -> Submission:
+def read_upload(hand_in: Upload) -> Submission:
     """Read the files of a hand-in as a submission."""
     sources, problems = read_files(_found(hand_in.files))
     return Submission(

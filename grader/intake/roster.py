@@ -77,7 +77,7 @@ class Roster:
         return self.groups.get(letters(name), ())
 
 
-NOBODY = Roster()
+NO_ROSTER = Roster()
 
 
 def read_roster(path: Path) -> Roster:

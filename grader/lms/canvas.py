@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from grader.intake.downloads import Downloads, HandIn, most_of
+from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem
 from grader.lms.sheets import (
     ID,
@@ -82,7 +82,7 @@ def _made(names: Collection[str]) -> Collection[str]:
     return most_of(names, own)
 
 
-def _hand_ins(items: Sequence[FileItem], units: Collection[str]) -> list[HandIn]:
+def _hand_ins(items: Sequence[FileItem], units: Collection[str]) -> list[Upload]:
     """Group the entries by user."""
     entries: dict[str, list[tuple[_Entry, FileItem]]] = {}
     for item in items:
@@ -92,7 +92,7 @@ def _hand_ins(items: Sequence[FileItem], units: Collection[str]) -> list[HandIn]
     return [_hand_in(found, units) for found in entries.values()]
 
 
-def _hand_in(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) -> HandIn:
+def _hand_in(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) -> Upload:
     names = {entry.name for entry, _ in found}
     files: dict[str, FileItem] = {}
     attempts = 1
@@ -101,7 +101,7 @@ def _hand_in(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) -
         name, times = _without_mark(entry.name, names, units)
         attempts = max(attempts, times + 1)
         files[name] = item  # a later upload replaces an earlier upload of the same name
-    return HandIn(
+    return Upload(
         last.who,
         last.number,
         files,

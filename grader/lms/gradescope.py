@@ -20,7 +20,7 @@ from grader.feedback.pictures.text import drawn
 from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.feedback.visible import for_students
 from grader.intake import read_submission
-from grader.intake.downloads import Downloads, HandIn
+from grader.intake.downloads import Downloads, Upload
 from grader.intake.files import FileItem
 from grader.lms.system import Bundle, Host, ResultFiles, System, grade_one
 from grader.records.bundles import bundled, require_free, write_sums
@@ -52,7 +52,7 @@ def _made(names: Collection[str]) -> Collection[str]:
     return {SUBMITTERS} & {*names}
 
 
-def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
+def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
     """The submissions that the file of submitters lists."""
     notes = [item for item in items if item.parts == (SUBMITTERS,)]
     if len(notes) != 1:
@@ -70,12 +70,12 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
     ]
 
 
-def _hand_in(folder: str, about: Any, files: Mapping[str, FileItem]) -> HandIn:
+def _hand_in(folder: str, about: Any, files: Mapping[str, FileItem]) -> Upload:
     people = tuple(map(_person, _list(about, "submitters"))) or (Person(),)
     who, number = "", folder
     if len(people) == 1:
         who, number = people[0].name or people[0].email, people[0].id or people[0].email
-    return HandIn(
+    return Upload(
         who or folder,
         number or folder,
         files,

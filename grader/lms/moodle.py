@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from grader.intake.downloads import Downloads, HandIn, most_of
+from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem
 from grader.intake.names import suffix
 from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, as_number, missing, without
@@ -33,7 +33,7 @@ def _made(names: Collection[str]) -> Collection[str]:
     return most_of(names, [name for name in names if _ENTRY.fullmatch(name)])
 
 
-def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
+def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
     """Group the files by participant."""
     files: dict[str, dict[str, FileItem]] = {}
     names: dict[str, str] = {}
@@ -50,7 +50,7 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
         if match["kind"] == "file" or suffix(name) == ".html":
             own[name] = item
     return [
-        HandIn(
+        Upload(
             names[number],
             number,
             files[number],

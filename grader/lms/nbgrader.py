@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from grader.intake.downloads import Downloads, HandIn
+from grader.intake.downloads import Downloads, Upload
 from grader.intake.files import FileItem
 from grader.lms.system import System
 from grader.records.rows import Person
@@ -22,7 +22,7 @@ def _made(names: Collection[str]) -> Collection[str]:
     return names if own else ()
 
 
-def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
+def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
     """Group the files by student."""
     below = any(item.parts[0] == _SUBMITTED for item in items)
     files: dict[str, dict[str, FileItem]] = {}
@@ -33,7 +33,7 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
         if len(parts) > 1:
             files.setdefault(parts[0], {})["/".join(parts[1:])] = item
     return [
-        HandIn(student, student, own, (Person(),), moment=(max(i.modified for i in own.values()),))
+        Upload(student, student, own, (Person(),), moment=(max(i.modified for i in own.values()),))
         for student, own in files.items()
     ]
 

@@ -1,20 +1,21 @@
-"""What a test calls in place of an answer: functions and modules on the other side of the wall.
+"""Proxies: the functions and modules that a test calls, which run behind the wall.
 
-It knows contracts, sessions and the wire: it sends a call, checks what comes back, and gives a
-student's module the weights that a test hands it. It loads no reference, and knows no points.
+This room knows contracts, sessions and the wire. It sends a call, checks the result, and copies a
+reference's weights into a student's module. It loads no reference and awards no points.
 
-A test calls an answer, ``student.f(x)``: `remote` has the functions and modules that it sees, and
-`calls` makes one call of them, from a test's arguments to plain tensors that the contract has
-accepted. With these, `facts` notes what an answer's result does when its input moves.
+For a call, ``student.f(x)``, `remote` has the functions and modules that a test sees. `calls` makes
+one call, from a test's arguments to plain tensors that satisfy the contract. With these, `facts`
+notes how an answer's result depends on its input.
 
-A test gives a student's module the reference's weights, ``adopt(theirs, ours)``. That call goes
-through these, in this order:
+``adopt(theirs, ours)`` gives a student's module the reference's weights, through these modules:
 
-1. `adoption` asks for every way to do it, tries them on an input, and writes the weights.
-2. `nesting` lists these ways, and begins at the level that the reference stands on:
-3. `models`: layers, which `trees` finds in the student's module, and what stands around them;
-4. `blocks`: norms, which `norms` finds, and parts that hold matrices, which `parts` finds;
-5. `matching`: one part, as an attention: its parameters in `groups`, each in one of the `layouts`.
+1. `adoption` asks for all ways to match the weights, tries them on an input, and writes the
+   weights.
+2. `models` lists the ways. It matches the layers that `trees` finds in the student's module; a
+   reference without layers goes directly to
+3. `blocks`: norms, which `norms` finds, and parts with matrices, which `parts` finds;
+4. `matching`: a single part such as an attention: its parameters in `groups`, each in one of the
+   `layouts`.
 
-All of these describe what they find in `slots`, and ask `names` what a name means.
+All of these describe their results with `slots`, and use `names` for the meaning of a name.
 """

@@ -1,10 +1,10 @@
-"""Adoption: give a student's module the reference's weights, by role.
+"""Adoption: gives a student's module the reference's weights, by role.
 
-Which of its parameters may hold which weights is for `nesting` to say, from names and shapes. Where
-it leaves more than one way, each is tried on a probe input, likeliest first.
+`models` lists the ways to match a student's parameters with the reference's weights, by names and
+shapes. If there are several, each is tried on a probe input, the likeliest first.
 
-Everything is brought to one form: per role (``W_query``) one matrix (d_out, d_in) in which the
-parts of several heads stand below each other. A student's parameter covers some rows of it.
+All weights are converted to a common form: for each role (``W_query``) a matrix (d_out, d_in), in
+which the rows of several heads are stacked. A student's parameter covers some of its rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grader.course.contract import Contract
 from grader.course.references import WEIGHT_SCALE
 from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
-from grader.proxies import nesting
+from grader.proxies import models
 from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
 from grader.proxies.remote import RemoteModule
@@ -31,16 +31,16 @@ from grader.wire.payload import DTYPES
 
 HEAD = re.compile(
     r"(?<![^.])heads\.\d+\."
-)  # of a reference: its heads' rows stand below each other
-MOST_ALONE = 8  # parameters that are tried one by one, for whether they matter
-MAX_TRIED = 2**24  # bytes of weights that are tried in all: the course's modules have thousands
+)  # in a reference's roles; the rows of its heads are stacked
+MOST_ALONE = 8  # parameters whose influence is tested one by one
+MAX_TRIED = 2**24  # bytes of weights sent in all trials; the course's modules have thousands
 
 
 def give_weights(theirs: RemoteModule, ours: nn.Module) -> Adoption:
-    """Copy the reference's weights into the student's module; raise `Unadoptable` if it has none.
+    """Copy the reference's weights into the student's module; raise `Unadoptable` if that fails.
 
-    Weights flow in this direction only. Roles of the reference that have no partner (a bias that
-    the student left out) are set to zero in `ours`, so that the rest can be compared.
+    Roles of the reference without a partner, such as a bias that the student left out, are set to
+    zero in `ours`, so that the rest can be compared.
     """
     if theirs.is_lazy:
         theirs.call_first(probe(theirs.contract, theirs.made_with))
@@ -56,14 +56,14 @@ def give_weights(theirs: RemoteModule, ours: nn.Module) -> Adoption:
         made_with,
     )
     aliases = tuple((name, tuple(also)) for name, also in theirs.aliases.items())
-    found = nesting.candidates(wanted, aliases)
+    found = models.candidates(wanted, aliases)
     size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
     most = max(1, MAX_TRIED // max(size, 1))
     adoption, agrees = _choose(theirs, ours, found, matrices, most)
     _leave_out(held, adoption.missing)
     theirs.assign(_values(adoption, matrices, theirs))
     if not agrees:
-        theirs.assign(_of_nobody(adoption, theirs))
+        theirs.assign(_for_extra_layers(adoption, theirs))
     theirs.adoption = adoption
     return adoption
 
@@ -75,18 +75,18 @@ def _choose(
     matrices: Mapping[str, Tensor],
     most: int,
 ) -> tuple[Adoption, bool]:
-    """The one under which the student's module gives the reference's result, or the likeliest.
+    """The match with which the student's module gives the reference's result, or the likeliest.
 
-    `most` are tried at most. Also whether that one may stand: it gives the reference's result, or
-    needed no trial, or nobody can tell, as where a recording knows no result for it.
+    At most `most` matches are tried. The second value is True if the match gives the reference's
+    result, needed no trial, or cannot be tested, as when a recording lacks the result.
 
-    A class that was matched before, with other sizes or weights, is tried first as it was then. So
-    it is matched where no way gives that result: the tanh form of a GELU may be too far off.
+    If the class was matched before, with other sizes or weights, that match is tried first. It also
+    counts as the likeliest if no match gives the result: a tanh GELU may be too inaccurate.
     """
     if len(found) == 1 and not _unclaimed(found[0], theirs):
         return found[0], True
     arguments = probe(theirs.contract, theirs.made_with)
-    # With biases at zero on both sides, a way that lacks them agrees although they are there.
+    # If biases are zero on both sides, a match that misses them agrees too, but is wrong.
     least = min(len(one.missing) for one in found)
     habits = theirs.habits
     likely: list[Adoption] = []
@@ -94,13 +94,14 @@ def _choose(
     for one in found:
         known = one.habit in habits and len(one.missing) == least
         (likely if known else others).append(one)
-    # The latest says most: with the identity matrices of an example, any order agrees.
+    # The latest first: early ones may come from identity matrices, with which any order agrees.
     likely.sort(key=lambda one: habits.index(one.habit), reverse=True)
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
-    # The first is it, mostly: the rest travels in one message.
+    # The first match is usually right, so it travels alone and the rest together.
     for some in (likely[:1], likely[1:], others[:1], others[1:]):
-        results = _tried(theirs, some, matrices, arguments)
+        trials = [_values(one, matrices, theirs) for one in some]
+        results = _results(theirs, trials, arguments)
         for one, result in zip(some, results, strict=False):
             if one.missing not in expected:
                 expected[one.missing] = _result_without(ours, one.missing, arguments)
@@ -110,20 +111,10 @@ def _choose(
     return (likely or found)[0], all(result is None for result in expected.values())
 
 
-def _tried(
-    theirs: RemoteModule,
-    some: Sequence[Adoption],
-    matrices: Mapping[str, Tensor],
-    arguments: Sequence[Any],
-) -> list[Any]:
-    """What the student's module gives in evaluation mode under each of these."""
-    return _results(theirs, [_values(one, matrices, theirs) for one in some], arguments)
-
-
 def _results(
     theirs: RemoteModule, weights: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
 ) -> list[Any]:
-    """What the student's module gives in evaluation mode with each of these weights."""
+    """The results of the student's module in evaluation mode, with each of these weights."""
     if not weights:
         return []
     training = theirs.training
@@ -131,45 +122,42 @@ def _results(
     results = theirs.try_all(weights, arguments)
     if training:
         theirs.train()
-    results += [None] * (len(weights) - len(results))  # after one that raises, no more come
+    results += [None] * (len(weights) - len(results))  # an exception ends the trials
     return results
 
 
 def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:
-    """What the reference gives in evaluation mode, with these roles at zero; None if unknown."""
+    """The reference's result in evaluation mode, with these roles at zero; None if unknown."""
     silent = without_biases(ours, missing) if missing else ours
     training = silent.training
     try:
         with torch.no_grad():
             return silent.eval()(*arguments)
-    except AssertionError:  # of a recording, which knows what people leave out, and no more
+    except AssertionError:  # a recording only has results for roles that people often leave out
         return None
     finally:
         silent.train(training)
 
 
 def also_learned(theirs: RemoteModule) -> list[str]:
-    """Learned parameters without a role that change the result once they have other values.
+    """The paths of learned parameters without a role that influence the result.
 
-    By path. Layers that take no part may have what weights they like.
+    Unused layers do not count; they may have any weights.
     """
     adoption: Adoption = theirs.adoption
     infos = {info.path: info for info in theirs.structure.parameters}
     learned = {path for path, info in infos.items() if info.learned and is_floating(info)}
-    return that_matter(theirs, [path for path in adoption.extra if path in learned])
+    return influential(theirs, [path for path in adoption.extra if path in learned])
 
 
-def that_matter(theirs: RemoteModule, paths: Sequence[str]) -> list[str]:
-    """Those of some parameters that change the result once they have other values.
-
-    In evaluation mode.
-    """
+def influential(theirs: RemoteModule, paths: Sequence[str]) -> list[str]:
+    """The parameters among `paths` whose values influence the result in evaluation mode."""
     if not paths:
         return []
     own = {path: value for path, value in theirs.values().items() if path in paths}
     make = Make("adoption", theirs.name, "also learned")
     others = {path: make.normal_like(own[path], name=path) for path in paths}
-    # Two layers may change nothing unless both do.
+    # All are changed together first, since a layer may have no influence while another is zero.
     few = paths if len(paths) <= MOST_ALONE else []
     trials = [own, own, others, *({**own, path: others[path]} for path in few)]
     before, again, together, *alone = _results(
@@ -185,9 +173,9 @@ def that_matter(theirs: RemoteModule, paths: Sequence[str]) -> list[str]:
 def joined_gradients(
     theirs: RemoteModule, ours: nn.Module
 ) -> Iterator[tuple[str, Tensor | None, Tensor]]:
-    """Per role of modules with adopted weights: the student's gradient and the reference's.
+    """For each role of adopted weights: the role, the student's gradient and the reference's.
 
-    Both have the form of the role's matrix.
+    Both gradients have the shape of the role's matrix.
     """
     adoption: Adoption = theirs.adoption
     mirrors = theirs.parameters()
@@ -206,15 +194,15 @@ def joined_gradients(
             layout = adoption.layout(slot.path)
             rows = _as_rows(grad, layout)
             into = actual.T if layout.by_input else actual
-            # A table may stand in two places: then what it learns is what both are told.
+            # If a table is held twice, its gradient is the sum of both.
             into[slot.at : slot.at + slot.stop - slot.start] += rows[slot.start : slot.stop]
         yield role, actual, expected
 
 
 def _unused_copies(theirs: RemoteModule, slots: Sequence[Slot]) -> list[str]:
-    """Of a role's parameters, those of layers that are made and never used: nothing reaches them.
+    """The role's parameters in layers that are made but never used.
 
-    They hold what another one holds that learns, and change no result.
+    Another parameter with a gradient holds the same rows, and they do not influence the result.
     """
     mirrors = theirs.parameters()
     learning = [slot for slot in slots if mirrors[slot.path].grad is not None]
@@ -225,12 +213,12 @@ def _unused_copies(theirs: RemoteModule, slots: Sequence[Slot]) -> list[str]:
     }
     if not silent:
         return []
-    matter = that_matter(theirs, sorted(silent))
+    matter = influential(theirs, sorted(silent))
     return [path for path in silent if path not in matter]
 
 
 def _rows_of(slot: Slot) -> tuple[int, int]:
-    """Which rows of its role a slot holds."""
+    """The rows of its role that a slot holds."""
     return slot.at, slot.at + slot.stop - slot.start
 
 
@@ -242,7 +230,7 @@ def without_biases(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
 
 
 def _leave_out(held: Mapping[str, list[tuple[nn.Parameter, str]]], roles: Sequence[str]) -> None:
-    """Let these roles do nothing: what is added is zero, and what a norm multiplies by is one."""
+    """Make these roles ineffective: set a norm's gain to one and everything else to zero."""
     with torch.no_grad():
         for role in roles:
             for parameter, _ in held[role]:
@@ -251,7 +239,7 @@ def _leave_out(held: Mapping[str, list[tuple[nn.Parameter, str]]], roles: Sequen
 
 
 def biases(ours: nn.Module) -> list[str]:
-    """The roles of a reference's module that a student's may do without."""
+    """The biases among a reference's roles, which a student's module may lack."""
     return [role for role in _pieces_of(ours) if role.endswith(".bias")]
 
 
@@ -261,11 +249,11 @@ def roles_at_zero(ours: nn.Module) -> list[str]:
     return [role for role, pieces in held.items() if not any(bool(p.any()) for p, _ in pieces)]
 
 
-# --- one form for all: rows are outputs, columns are inputs --------------------------------------
+# --- the common form: rows are outputs, columns are inputs ---------------------------------------
 
 
 def _as_rows(value: Tensor, layout: Layout) -> Tensor:
-    """A parameter as rows below each other, those of stacked matrices too; a bias as one row."""
+    """A parameter as a matrix of rows, with stacked matrices concatenated; a bias as a vector."""
     _, width = layout.size(value.shape)
     if width is None:
         return value.reshape(-1)
@@ -287,7 +275,7 @@ def _from_rows(rows: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
 
 
 def _pieces_of(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, str]]]:
-    """Parameters by role, those of several heads in order; with the class that holds them."""
+    """Parameters by role, in the order of the heads, each with the class that owns it."""
     owners = {path: type(part).__name__ for path, part in module.named_modules()}
     found: dict[str, list[tuple[nn.Parameter, str]]] = {}
     for path, parameter in module.named_parameters():
@@ -298,7 +286,7 @@ def _pieces_of(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, str]]]:
 
 
 def _join(pieces: Sequence[tuple[Tensor, str]]) -> Tensor:
-    """The pieces of several heads below each other; a plain parameter is written (d_in, d_out)."""
+    """The rows of several heads stacked; a plain parameter has shape (d_in, d_out)."""
     return torch.cat([_as_rows(value, _of_reference(value, owner)) for value, owner in pieces])
 
 
@@ -311,7 +299,7 @@ def _of_reference(value: Tensor, owner: str) -> Layout:
 def _values(
     adoption: Adoption, matrices: Mapping[str, Tensor], theirs: RemoteModule
 ) -> dict[str, Tensor]:
-    """What to write into each of the student's parameters."""
+    """The values to write into the student's parameters, by path."""
     infos = {info.path: info for info in theirs.structure.parameters}
     rows: dict[str, Tensor] = {}
     for slot in adoption.slots:
@@ -327,24 +315,23 @@ def _values(
         for path, part in rows.items()
     }
     for path in adoption.extra:
-        # What is called so and is not learned is a constant: a mask, in many a GPT.
+        # A "bias" that is not learned is a constant: GPT-2's code calls its mask so.
         if infos[path].learned and is_floating(infos[path]) and is_called_bias(path):
             values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
     return values
 
 
 def _unclaimed(adoption: Adoption, theirs: RemoteModule) -> list[wire.ParameterInfo]:
-    """Matrices that play no role: those of a layer that nobody asked for."""
+    """Matrices without a role, which belong to layers that the exercise does not have."""
     infos = {info.path: info for info in theirs.structure.parameters}
     extra = [infos[path] for path in adoption.extra]
     return [info for info in extra if len(info.shape) == 2 and is_floating(info)]
 
 
-def _of_nobody(adoption: Adoption, theirs: RemoteModule) -> dict[str, Tensor]:
-    """Weights for the layers that nobody asked for: the same for every student.
+def _for_extra_layers(adoption: Adoption, theirs: RemoteModule) -> dict[str, Tensor]:
+    """Fixed weights for layers without a role, so that a known mistake gives the same result.
 
-    So a mistake with one is known. Only where the result is wrong anyway: a right answer may have
-    one that changes nothing.
+    Used only if the result is wrong anyway: a right answer may have an extra layer without effect.
     """
     make, found = Make("adoption", theirs.name, "nobody"), _unclaimed(adoption, theirs)
     return {
@@ -356,7 +343,7 @@ def _of_nobody(adoption: Adoption, theirs: RemoteModule) -> dict[str, Tensor]:
 
 
 def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:
-    """Small inputs for a module, from its contract alone; ids lie below its `vocab_size`."""
+    """Small inputs for a module, made from its contract; ids are below its `vocab_size`."""
     sizes = {
         parameter.name: value
         for parameter, value in zip(contract.call.parameters, made_with, strict=False)
@@ -384,7 +371,7 @@ def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:
 
 def _agrees(result: Any, expected: Any) -> bool:
     if isinstance(result, (tuple, list)) and isinstance(expected, (tuple, list)):
-        # The output comes first; what is handed over beside it may have a form of its own.
+        # Only the output, which comes first, is compared: a cache may have any form.
         return bool(result) and _agrees(result[0], expected[0])
     return (
         isinstance(result, Tensor)

@@ -1,7 +1,7 @@
-"""Which of a student's parameters hold the weights of a block, or of a module without parts.
+"""Matches a student's parameters with the weights of a block, or of a module without parts.
 
-A block has norms, and parts that hold matrices, as an attention and a feed-forward layer. Norms are
-found by their vectors, in `norms`; the other parts in what is left, in `parts`.
+A block has norms, and parts with matrices, such as an attention and a feed-forward layer. `norms`
+finds norms by their vectors; `parts` finds the other parts among the remaining parameters.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from grader.proxies.names import NameAliases
 from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, WantedRoles, joined, likeliest
 
 
-@lru_cache(maxsize=256)  # students who took the stub's names have the same
+@lru_cache(maxsize=256)  # students who keep the stub's names share an entry
 def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
-    """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
+    """All ways to match the roles, likeliest first; raises `Unadoptable` if there are none."""
     block = _Block.of(wanted.roles)
     if block.is_one_part:
         return matching.candidates(wanted, aliases)
@@ -27,15 +27,15 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...
 
 
 def count_norms(roles: Roles) -> int:
-    """How many norms these roles have."""
+    """The number of norms among these roles."""
     return len(_Block.of(roles).norms)
 
 
 def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
-    """Norms, and each other part; what names leave open is varied."""
+    """All combinations of matches of the norms and of the other parts."""
     found, rest = norms.norms_among(wanted.parameters, block.norms)
     ways = parts.candidates(block.others, rest, wanted.counts, aliases)
-    # Which norm is which is quickly tried: it varies last.
+    # The orders of norms are few, so they vary fastest.
     others = list(islice(ways, MAX_CANDIDATES))
     orders = list(norms.candidates(block.norms, found, aliases))
     for one, other in product(others, orders):
@@ -44,14 +44,14 @@ def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Itera
 
 @dataclass(frozen=True)
 class _Block:
-    """The roles of a block: its norms, and what holds matrices, by the name of the part."""
+    """The roles of a block: its norms, and its parts with matrices."""
 
-    norms: tuple[norms.Norm, ...]  # of roles
+    norms: tuple[norms.Norm, ...]  # made of roles
     others: tuple[parts.Part, ...]
 
     @classmethod
     def of(cls, roles: Roles) -> _Block:
-        """The parts that a reference's roles stand in."""
+        """Divide a reference's roles into norms and other parts."""
         shapes = dict(roles)
         found: list[norms.Norm] = []
         others: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
@@ -67,5 +67,5 @@ class _Block:
 
     @property
     def is_one_part(self) -> bool:
-        """Whether there is nothing but matrices in one part."""
+        """Whether the block is a single part without norms."""
         return not self.norms and len(self.others) == 1 and self.others[0][0] == ""

@@ -1,6 +1,6 @@
-"""One call across the wall: what is sent, what comes back, and how gradients follow it.
+"""Makes calls across the wall, and sends gradients back through them.
 
-What comes back is rebuilt as plain tensors and checked against the contract, before a test sees it.
+Results are rebuilt as plain tensors and checked against the contract before a test sees them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from grader.course.contract import Contract, Signature, bind, call_order, check_
 from grader.sandbox.session import Session, StudentLost
 from grader.wire import payload
 
-MAX_WEIGHTS = 2**20  # of one module: the largest that the course makes has a few thousand
+MAX_WEIGHTS = 2**20  # numbers in a module; the course's largest has a few thousand
 MAX_PARAMETERS = 500
-MAX_PATH, MAX_STEPS = 300, 20  # of a parameter's path: characters, and dots
-MAX_OPERAND = 80  # characters of the name of a failing line's operand
+MAX_PATH, MAX_STEPS = 300, 20  # characters and dots in a parameter's path
+MAX_OPERAND = 80  # characters of the name of a tensor in a failed line
 
 
 class StudentRaised(Exception):
@@ -40,7 +40,7 @@ class StudentRaised(Exception):
         operands: Mapping[str, tuple[int, ...]] | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """`operands` are shapes by name, `sizes` those of the contract's dimensions."""
+        """`operands` are the shapes of tensors by name, `sizes` the contract's dimensions."""
         super().__init__(f"{kind}: {text}")
         self.by_torch = by_torch
         self.operands = operands or {}
@@ -52,49 +52,48 @@ class StudentRaised(Exception):
 
 
 class AuthorError(Exception):
-    """A test asks a proxy for something that it cannot give; the text says what to use."""
+    """Raised if a test asks for something that a proxy lacks; the text says what to use."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One call, seen more closely."""
+    """A call's result, with its side effects and its work."""
 
     result: Any
-    changed: frozenset[int]  # which of the tensors passed were not left as they were, ever
+    changed: frozenset[int]  # the passed tensors that this or an earlier call changed, by number
     operations: wire.Operations
     functions: frozenset[str]  # names of the torch functions that were called
 
 
-Heard = wire.Value | wire.Raised  # what a call gave: a result, or an exception
+CallResult = wire.Value | wire.Raised  # a call's result or exception
 ArgumentOrder = tuple[list[int], list[str]]  # of arguments, and their keywords
 
 
 @dataclass
 class Seen:
-    """All that one case of a test can know of an answer, besides what it asked and was answered.
+    """Everything that a case of a test leaves behind for later cases, a diagnosis or a verdict.
 
-    Whatever a later case, a diagnosis or a verdict looks at stands in here, so that a case which is
-    not run again leaves behind what it left when it was run.
+    If the case is not run again, this replaces its effects.
     """
 
     printed: str = ""
-    heard: list[Heard] = field(default_factory=list)  # what calls gave
-    made: dict[int, Heard] = field(default_factory=dict)  # modules, as far as they are known
-    asked: set[str] = field(default_factory=set)  # exercises
-    uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
-    changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
+    results: list[CallResult] = field(default_factory=list)  # results and exceptions of calls
+    made: dict[int, CallResult] = field(default_factory=dict)  # descriptions of modules, by handle
+    asked: set[str] = field(default_factory=set)  # exercises that the test used
+    uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # forbidden uses, by exercise
+    changed: dict[str, set[int]] = field(default_factory=dict)  # changed arguments, by exercise
     habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `adoption`
 
-    def gave(self) -> tuple[Heard, ...]:
-        """What calls gave; the modules, of a case that failed before it called one."""
-        return tuple(self.heard or self.made.values())
+    def evidence(self) -> tuple[CallResult, ...]:
+        """The calls' results, or the modules if the case failed before calling any."""
+        return tuple(self.results or self.made.values())
 
     def used(self) -> tuple[str, ...]:
-        """The names of the forbidden functions that were used, sorted."""
+        """The names of the used forbidden functions, sorted."""
         return tuple(sorted({use.function for uses in self.uses.values() for use in uses}))
 
     def add(self, later: Seen) -> None:
-        """Add what lasts beyond the case in which it was seen."""
+        """Add the parts of a case that later cases need."""
         for name, uses in later.uses.items():
             self.uses.setdefault(name, []).extend(uses)
         for name, places in later.changed.items():
@@ -106,7 +105,7 @@ class Seen:
 
 @dataclass
 class Calls:
-    """What the proxies of one submission share."""
+    """The state that all proxies of a submission share."""
 
     session: Session
     contracts: Mapping[str, Contract]
@@ -116,21 +115,21 @@ class Calls:
     orders: dict[tuple[str, int, str], ArgumentOrder] = field(
         default_factory=dict
     )  # see `order_of`
-    before: Seen = field(default_factory=Seen)  # in the cases that have ended
-    seen: Seen = field(default_factory=Seen)  # in the running case
-    _hidden: bool = False  # whether the running test is
+    before: Seen = field(default_factory=Seen)  # from the cases that have ended
+    seen: Seen = field(default_factory=Seen)  # from the running case
+    _hidden: bool = False  # whether the running test is hidden
 
     def __post_init__(self) -> None:
         self.found = {found.name: found for found in self.session.listing.found}
 
     def begin(self, seed: int, exercise: str, memory_mb: int | None, hidden: bool) -> None:
-        """Begin a case, in which nothing was seen yet; what was seen before lasts."""
+        """Begin a case with an empty `seen`; `before` keeps that of earlier cases."""
         self.end(self.seen)
         self.session.begin_test(seed, exercise, memory_mb)
         self._hidden = hidden
 
     def end(self, seen: Seen) -> None:
-        """End a case in which this was seen: now, or when it was run for others."""
+        """End a case with its `seen`, which may come from an earlier run of the same case."""
         self.before.add(seen)
         self.seen = Seen()
 
@@ -139,39 +138,40 @@ class Calls:
         return [*self.before.uses.get(exercise, ()), *self.seen.uses.get(exercise, ())]
 
     def changed(self, exercise: str) -> frozenset[int]:
-        """Which of the tensors passed were not left as they were, so far."""
+        """The numbers of the passed tensors that were changed so far."""
         return frozenset(self.before.changed.get(exercise, ())) | frozenset(
             self.seen.changed.get(exercise, ())
         )
 
     def habits(self, exercise: str) -> tuple[object, ...]:
-        """The ways in which weights were given to earlier modules of a class."""
+        """The ways in which earlier modules of a class were matched."""
         return (*self.before.habits.get(exercise, ()), *self.seen.habits.get(exercise, ()))
 
     def note(self, exercise: str, outcome: wire.Outcome, own_weights: bool = False) -> wire.Outcome:
-        """Remember what a call gave, and the forbidden functions that it used.
+        """Record a call's outcome and its uses of forbidden functions; return the outcome.
 
-        Numbers that a module made of its own random weights say nothing of a mistake.
+        With `own_weights`, numbers are left out: they come from random weights, and cannot identify
+        a mistake.
         """
         if isinstance(outcome, wire.Returned):
             value = _promised(self.contracts.get(exercise), outcome.value)
-            self.seen.heard.append(_without_numbers(value) if own_weights else value)
+            self.seen.results.append(_without_numbers(value) if own_weights else value)
         elif isinstance(outcome, wire.Raised):
-            # What names a mistake is the error, whatever the variables are called.
-            self.seen.heard.append(msgspec.structs.replace(outcome, operands={}))
+            # The error identifies a mistake, not the names of variables.
+            self.seen.results.append(msgspec.structs.replace(outcome, operands={}))
         elif isinstance(outcome, wire.Gradients):
-            self.seen.heard += outcome.inputs
+            self.seen.results += outcome.inputs
         if not isinstance(outcome, wire.Done):
             for use in outcome.uses[: wire.MAX_USES]:
                 self.note_use(exercise, use.function, use.place)
         return outcome
 
     def note_use(self, exercise: str, function: str, place: wire.Place | None) -> bool:
-        """Remember that a forbidden function was used; False if it is none.
+        """Record the use of a forbidden function; return False if the function is not forbidden.
 
-        Whoever made the reply chose name and place, and both are shown: the name is one of the
-        course's list, the place a line of the submission's. From a hidden test comes no place: of
-        a thousand lines, code could choose one by what it was asked.
+        Student code may have forged the reply, and both name and place are shown. Therefore the
+        name must be on the course's list, and the place a line of the submission. In a hidden test
+        the place is dropped, since code could report a line that encodes the test's input.
         """
         if function not in self.forbidden.get(exercise, ()):
             return False
@@ -181,9 +181,9 @@ class Calls:
 
 
 def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
-    """A result without those parts that may be anything: two caches of one text need not be alike.
+    """A result without the parts that the contract leaves open, such as a cache.
 
-    So a mistake keeps its name, whatever the cache is made of.
+    Thus a mistake is recognised whatever the cache is made of.
     """
     signature = contract and (contract.forward or contract.call)
     returns = signature.returns if signature else ""
@@ -196,9 +196,9 @@ def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
 
 
 def _without_numbers(value: wire.Value) -> wire.Value:
-    """A result whose tensors are on the device meta, with a checksum in place of numbers.
+    """A result with its tensors on the device meta, where a checksum replaces the numbers.
 
-    Dtype and shape are compared; the checksum tells apart what is alike in these.
+    Only dtype and shape are compared; the checksum keeps different tensors distinct.
     """
     match value:
         case wire.TensorData(dtype=dtype, shape=shape, data=data):
@@ -222,7 +222,7 @@ def make_calls(
     mirrors: Mapping[str, Tensor] | None = None,
     own_weights: bool = False,
 ) -> list[Any]:
-    """Make one call for each list of arguments, in one message; the results, checked."""
+    """Make a call for each list of arguments, in a single message; return the checked results."""
     pending = [
         _Pending(calls, contract, target, list(arguments), made_with, mirrors or {})
         for arguments in argument_lists
@@ -244,7 +244,7 @@ def observed(
     altered: Sequence[str] = (),
     own_weights: bool = False,
 ) -> Observation:
-    """Make one call, and return what was seen on the way."""
+    """Make a call, and return its result with observations."""
     call = _Pending(
         calls, contract, target, list(arguments), made_with, {}, observe=True, altered=altered
     )
@@ -259,7 +259,7 @@ def observed(
 
 
 class _Pending:
-    """One call on its way: the message to send, and what to do with the answer."""
+    """A call on its way: builds the message, and turns the reply into a result."""
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class _Pending:
         part = "arguments" if contract.forward is None else "forward"
         self.order, names = order_of(calls, self.signature, contract.name, len(arguments), part)
         ordered = [arguments[index] for index in self.order]
-        # Gradients come back, and changes are told, in the order in which tensors were sent.
+        # Replies list gradients and changes in the order in which tensors were sent.
         in_order = self.order == sorted(self.order)
         self.sent = self.given if in_order else list(payload.tensors_of(ordered))
         self.message = wire.Invoke(
@@ -309,7 +309,7 @@ class _Pending:
         return wire.TensorData(packed.dtype, packed.shape, packed.data, packed.device, wants)
 
     def finish(self, outcome: wire.Outcome) -> Any:
-        """The result, checked against the contract and part of this side's graph."""
+        """The result, checked against the contract and attached to this process's graph."""
         if not isinstance(outcome, wire.Returned):
             raise unexpected(outcome, self.binding.sizes)
         for number in outcome.changed[: len(self.sent)]:
@@ -319,7 +319,7 @@ class _Pending:
         value = plain_value(outcome.value)
         check_result(self.contract.name, self.signature, self.binding, value)
         if self.signature.returns == "int":
-            return int(value)  # a tensor without dimensions is as right
+            return int(value)  # a tensor without dimensions is accepted too
         if not self.graph:
             return value
         outputs = list(payload.tensors_of(value))
@@ -329,7 +329,7 @@ class _Pending:
         return _replaced(value, iter(attached))
 
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """Gradients of the tensors sent and of the parameters, in that order."""
+        """The gradients of the sent tensors, then those of the parameters."""
         packed = [None if g is None else payload.pack_tensor(g) for g in gradients]
         outcome = first_outcome(self.session.run(wire.Backward(self.result, packed)))
         self.calls.note(self.contract.name, outcome)
@@ -354,11 +354,11 @@ class _Pending:
 
 
 class _RemoteCall(torch.autograd.Function):
-    """Ties a remote result into the graph of this process."""
+    """Attaches a remote result to the graph of this process."""
 
     @staticmethod
     def forward(ctx: Any, pending: _Pending, outputs: list[Tensor], *_: Tensor) -> Any:
-        """The outputs are already here: only the graph is new."""
+        """Return the outputs, which have already arrived, as part of the graph."""
         ctx.pending = pending
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(o for o in outputs if not o.is_floating_point()))
@@ -366,24 +366,18 @@ class _RemoteCall(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        """Ask the student's process."""
+        """Ask the student's process for the gradients."""
         return None, None, *ctx.pending.backward(gradients)
 
 
 def order_of(calls: Calls, signature: Signature, name: str, count: int, part: str) -> ArgumentOrder:
-    """In which order to pass `count` arguments, and under which keywords, if by name at all."""
+    """The order in which to pass `count` arguments, and their keywords if passed by name."""
     key = name, count, part
     if key not in calls.orders:
-        calls.orders[key] = _settled_order(calls, signature, *key)
+        found = calls.found.get(name)
+        listed = (found.forward if part == "forward" else found.arguments) if found else None
+        calls.orders[key] = argument_order(signature, listed, count, calls.argument_aliases)
     return calls.orders[key]
-
-
-def _settled_order(
-    calls: Calls, signature: Signature, name: str, count: int, part: str
-) -> ArgumentOrder:
-    found = calls.found.get(name)
-    listed = (found.forward if part == "forward" else found.arguments) if found else None
-    return argument_order(signature, listed, count, calls.argument_aliases)
 
 
 def argument_order(
@@ -392,7 +386,7 @@ def argument_order(
     count: int,
     aliases: Mapping[str, Sequence[str]],
 ) -> ArgumentOrder:
-    """The same as `order_of`, for a definition whose arguments are `listed`."""
+    """As `order_of`, but not cached, for a definition with the parameters `listed`."""
     by_position = list(range(count)), list[str]()
     if not listed or any(argument.kind in ("star", "double_star") for argument in listed):
         return by_position
@@ -406,15 +400,15 @@ def argument_order(
     return list(given.values()), list(given)
 
 
-def stand_in(info: wire.ParameterInfo) -> Tensor:
-    """A parameter's shape; one of whole numbers, or of a kind without a name, has no gradient."""
+def mirror_of(info: wire.ParameterInfo) -> Tensor:
+    """A tensor with a parameter's shape and dtype, to collect its gradient if it has one."""
     dtype = payload.DTYPES.get(info.dtype, torch.uint8)
-    stand_in = torch.zeros(info.shape, dtype=dtype)
-    return stand_in.requires_grad_() if dtype.is_floating_point else stand_in
+    mirror = torch.zeros(info.shape, dtype=dtype)
+    return mirror.requires_grad_() if dtype.is_floating_point else mirror
 
 
 def require_believable(structure: wire.Structure) -> None:
-    """Raise `StudentLost` for a structure that would not fit into this process."""
+    """Raise `StudentLost` for a module that is too large or malformed to rebuild here."""
     infos = [*structure.parameters, *structure.buffers]
     for info in infos:
         if len(info.shape) > wire.MAX_DIMENSIONS or any(size < 0 for size in info.shape):
@@ -423,29 +417,29 @@ def require_believable(structure: wire.Structure) -> None:
         raise StudentLost("crashed", "a parameter or buffer nested deeper than any module is")
     if len({info.path for info in infos}) < len(infos):
         raise StudentLost("crashed", "two parameters or buffers under one path")
-    # A size of zero must not hide the others: even an empty tensor has limits on those.
+    # A size of zero must not hide huge others, on which even empty tensors have limits.
     sizes = (math.prod(max(size, 1) for size in info.shape) for info in structure.parameters)
     if len(structure.parameters) > MAX_PARAMETERS or sum(sizes) > MAX_WEIGHTS:
         raise StudentLost("memory", "the module has far more weights than its arguments ask for")
 
 
 def first_outcome(outcomes: list[wire.Outcome]) -> wire.Outcome:
-    """The first of these outcomes, or the exception that the last one is."""
+    """The first outcome, or the last if that is an exception."""
     if not outcomes:
         raise StudentLost("crashed", "fewer answers than questions")
     return outcomes[-1] if isinstance(outcomes[-1], wire.Raised) else outcomes[0]
 
 
 def unexpected(outcome: wire.Outcome, sizes: Mapping[str, int] | None = None) -> Exception:
-    """The exception to raise for an outcome that no call asked for, or that tells of one.
+    """The exception to raise for an outcome that is an exception or has the wrong type.
 
-    `sizes` are those of the dimensions that the call's contract names.
+    `sizes` are the sizes of the contract's dimensions in this call.
     """
     if isinstance(outcome, wire.Raised):
         out_of_memory = outcome.kind == "MemoryError" or "allocate memory" in outcome.text
         if out_of_memory:
             return StudentLost("memory", "it asked for more memory than a submission may use")
-        # The guest cuts its text, but a jail may hold a guest no longer.
+        # The guest limits these too, but student code may have replaced the guest.
         kind, text = outcome.kind[:80], outcome.text[: wire.MAX_TEXT]
         operands = {
             name[:MAX_OPERAND]: shape[: wire.MAX_DIMENSIONS]
@@ -458,7 +452,7 @@ def unexpected(outcome: wire.Outcome, sizes: Mapping[str, int] | None = None) ->
 
 
 def plain_value(value: wire.Value) -> Any:
-    """What a value of the wire stands for; raise `StudentLost` for one that cannot be read."""
+    """Decode a value of the wire; raise `StudentLost` if that fails."""
     try:
         return payload.unpack(value)
     except (wire.WireError, RuntimeError, ValueError, OverflowError) as error:

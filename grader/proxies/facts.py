@@ -1,8 +1,8 @@
-"""Facts about an answer: how its result moves when its input does.
+"""Finds facts about an answer: how its result changes with its input.
 
-The inputs of a public check are changed a little, again and again, and what the result does then is
-noted: whether it sees the future, sums to one, takes notice of an argument. A fact is true or false
-of any answer, right or wrong; it is left out where a result is not clear about it.
+The inputs of a public check are changed in small ways, and the results compared: does the answer
+see the future, sum to one, depend on an argument? A fact is true or false for right and wrong
+answers alike. It is left out if the results are not clear.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from grader.proxies.calls import StudentRaised
 from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule, Student
 from grader.wire import payload
 
-MOST_POSITIONS = 4  # of an axis, that are changed one by one: its ends
-MOST_NUMBERS = 1_000  # of all arguments of an example
-CLEAR = 1e-2  # a result that moves, moves by more than this
-LIFT = 1.5  # is added to all of an argument
-STEP = 1e-2  # to either side, to measure a slope
-SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1  # of the larger one; what lies between is not clear
+MOST_POSITIONS = 4  # changed one by one along an axis, at its ends
+MOST_NUMBERS = 1_000  # in all arguments of an example
+CLEAR = 1e-2  # a smaller change of the result is unclear
+LIFT = 1.5  # added to a whole argument
+STEP = 1e-2  # in both directions, to measure a slope
+SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1  # relative differences; between them it is unclear
 
 Kind = Literal[
     "repeats",  # the same call gives the same result
@@ -38,22 +38,23 @@ Kind = Literal[
     "heeds",  # the result depends on an argument
     "reaches",  # a position of an argument's axis moves a position of the result's
     "sums",  # the result sums to one along an axis
-    "bounded",  # no number of the result is negative
-    "shift",  # adding the same to all of an argument leaves the result as it is
-    "lift",  # … or adds the same to the result
-    "scale",  # doubling an argument leaves the result as it is
+    "bounded",  # the result has no negative number
+    "shift",  # adding a constant to an argument does not change the result
+    "lift",  # … or adds the constant to the result
+    "scale",  # doubling an argument does not change the result
     "double",  # … or doubles the result
-    "alike",  # where all positions of an axis are alike, so are those of the result's
+    "alike",  # equal positions along an argument's axis give equal positions along the result's
     "gradient",  # a gradient reaches an argument
-    "slope",  # … and it is the slope of the answer's own result
+    "slope",  # … and is the slope of the answer's own result
     "weights",  # a gradient reaches every parameter
 ]
 
 
 class Fact(msgspec.Struct, frozen=True, order=True):
-    """Something that is true of an answer, or false: what it is about, in numbers from 0.
+    """A statement that is true or false of an answer.
 
-    `at` holds axes of the argument and of the result, counted from the end, and positions on them.
+    `argument` is a number from 0. `at` holds axes of the argument and the result, counted from the
+    end, and positions on them.
     """
 
     kind: Kind
@@ -65,7 +66,7 @@ Facts = dict[Fact, bool]
 
 
 class Example(msgspec.Struct, frozen=True):
-    """What a check passes: to the class, if it is one, and to the function or module."""
+    """The arguments that a check passes to a function, or to a class and then to its module."""
 
     made_with: list[wire.Input]
     arguments: list[wire.Input]
@@ -75,7 +76,7 @@ class Example(msgspec.Struct, frozen=True):
 
 
 def examples(name: str, calls: Iterable[wire.Call]) -> list[Example]:
-    """The calls of an exercise among these, of one case of a test."""
+    """The suitable calls that a case of a test makes to one exercise."""
     made: dict[int, list[wire.Input]] = {}
     found: list[Example] = []
     for call in calls:
@@ -91,14 +92,14 @@ def examples(name: str, calls: Iterable[wire.Call]) -> list[Example]:
     return list(filter(_is_fit, found))
 
 
-def most_telling(found: Sequence[Example]) -> Example | None:
-    """The one of these that shows the most; None if there is none."""
-    return max(found, key=_shown, default=None)
+def most_informative(found: Sequence[Example]) -> Example | None:
+    """The example that can show the most facts; None if there is none."""
+    return max(found, key=_value, default=None)
 
 
 def _is_fit(example: Example) -> bool:
     if any(isinstance(value, wire.TableModelData) for value in example.arguments):
-        return False  # its weights are no inputs that could be changed a little
+        return False  # a model cannot be changed in small ways
     tensors = list(payload.tensors_of([payload.unpack(value) for value in example.arguments]))
     floating = [tensor for tensor in tensors if tensor.is_floating_point()]
     return (
@@ -107,14 +108,14 @@ def _is_fit(example: Example) -> bool:
         and sum(tensor.numel() for tensor in tensors) <= MOST_NUMBERS
         and all(tensor.dtype == torch.float32 for tensor in floating)
         and all(bool((tensor.abs() < 20).all()) for tensor in floating)
-        # Of small whole numbers, two results may be the same by chance.
+        # With small integers, two results may be equal by chance.
         and all(2 * len(set(tensor.flatten().tolist())) > tensor.numel() for tensor in floating)
         and any(bool((tensor != tensor.round()).any()) for tensor in floating)
     )
 
 
-def _shown(example: Example) -> tuple[int, int, int]:
-    """How much it can show: masks that hide some, then axes; of two the smaller."""
+def _value(example: Example) -> tuple[int, int, int]:
+    """A key to sort by: masks that hide some positions, then short axes, then few numbers."""
     values = [payload.unpack(value) for value in example.arguments]
     masks = [v for v in values if isinstance(v, Tensor) and v.dtype == torch.bool]
     mixed = sum(bool(mask.any()) and not bool(mask.all()) for mask in masks)
@@ -126,28 +127,28 @@ def _shown(example: Example) -> tuple[int, int, int]:
 # --- facts ---------------------------------------------------------------------------------------
 
 
-Key = tuple[str | int, ...]  # how an example was changed: what was done, which argument, where
-Variation = Mapping[int, Tensor]  # what stands for some of the arguments
+Key = tuple[str | int, ...]  # how an example was changed: the kind of change, the argument, where
+Variation = Mapping[int, Tensor]  # replacements of arguments, by number
 Replies = Mapping[Key, Tensor | None]
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What is asked, on one example: a student's answer, or the reference behind the same proxy."""
+    """An answer, from a student or the reference, and the example on which it is called."""
 
     call: RemoteFunction | RemoteModule
     arguments: list[Any]
     make: Make
 
     def results(self, variations: Mapping[Key, Variation]) -> Replies:
-        """The first tensor of each result, asked for in one message; None if there is none."""
+        """The first tensor of each result, or None; all calls travel in one message."""
         calls = [
             [_copied(changes.get(n, value)) for n, value in enumerate(self.arguments)]
             for changes in variations.values()
         ]
         try:
             found = map(_first_tensor, self.call.each(calls))
-        except (StudentRaised, ContractBroken):  # which ends all calls that come after it
+        except (StudentRaised, ContractBroken):  # ends the message, so call again one by one
             found = map(self._alone, calls)
         return dict(zip(variations, found, strict=True))
 
@@ -162,12 +163,12 @@ def _first_tensor(result: Any) -> Tensor | None:
     first = next(iter(payload.tensors_of([result])), None)
     if first is None or not first.is_floating_point():
         return None
-    # There is nothing to see of a tensor that has no values.
+    # An empty tensor, and a tensor on meta, have no values to compare.
     return first.detach() if first.numel() and first.device.type != "meta" else None
 
 
 def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
-    """What is true of an answer, and what is not. A module's weights are drawn from `make`."""
+    """The facts about an answer. A module's weights are drawn from `make`."""
     arguments = [payload.unpack(value) for value in example.arguments]
     definition = getattr(student, name)
     try:
@@ -183,19 +184,19 @@ def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
     found: Facts = {Fact("repeats"): repeats}
     if not repeats:
         return found
-    if not example.made_with:  # what a module's result is like depends on its weights
+    if not example.made_with:  # a module's result depends on its weights
         found |= _of_result(first)
     for number, value in enumerate(arguments):
         if isinstance(value, Tensor) and value.numel():
             found |= _of_argument(results, first, number, value)
     found |= _of_gradients(answer, first, results)
-    if isinstance(call, RemoteModule):  # last, since this may move what a module remembers
+    if isinstance(call, RemoteModule):  # last, since training mode may change a module's state
         found |= _in_training(answer, call)
     return found
 
 
 def _variations(arguments: Sequence[Any], make: Make) -> Iterator[tuple[Key, Variation]]:
-    """The example as it is, and changed in many ways."""
+    """The example unchanged, and with many kinds of changes."""
     yield ("as it is",), {}
     yield ("again",), {}
     for number, value in enumerate(arguments):
@@ -322,32 +323,32 @@ def _of_gradients(answer: _Answer, first: Tensor, results: Replies) -> Facts:
 def _of_slope(
     answer: _Answer, mixed: Tensor, number: int, gradient: Tensor, results: Replies
 ) -> Facts:
-    """Whether a gradient says how the result moves when an argument is moved a little."""
+    """Whether a gradient agrees with the measured slope of the result."""
     towards = _towards(answer.arguments[number], answer.make)
     measured = []
-    for step in (STEP, STEP / 2):  # which agree unless the result is too steep, or has steps
+    for step in (STEP, STEP / 2):  # these disagree if the result is curved or has jumps
         up, down = (results["moved", number, str(way)] for way in (step, -step))
         if up is None or down is None or not up.shape == down.shape == mixed.shape:
             return {}
         measured.append(float(((up - down) * mixed).sum()) / (2 * step))
     claimed = float((gradient * towards).sum())
     size = max(abs(claimed), *map(abs, measured))
-    apart, unsure = abs(measured[1] - claimed), abs(measured[1] - measured[0])
-    if not math.isfinite(apart + unsure) or size < CLEAR or unsure > SAME_SLOPE * size:
+    gap, unsure = abs(measured[1] - claimed), abs(measured[1] - measured[0])
+    if not math.isfinite(gap + unsure) or size < CLEAR or unsure > SAME_SLOPE * size:
         return {}
-    if SAME_SLOPE * size < apart < OTHER_SLOPE * size:
+    if SAME_SLOPE * size < gap < OTHER_SLOPE * size:
         return {}
-    return {Fact("slope", number): apart <= SAME_SLOPE * size}
+    return {Fact("slope", number): gap <= SAME_SLOPE * size}
 
 
 def _elsewhere(value: Tensor, make: Make) -> Tensor:
-    """Other numbers of about the size of these, and positive where these are."""
+    """Other numbers of about the same size; all positive if the value has no negative number."""
     drawn = make.normal_like(value, max(float(value.abs().mean()), 0.5), name="elsewhere")
     return drawn.abs() + 0.1 if bool((value >= 0).all()) else drawn
 
 
 def _towards(value: Tensor, make: Make) -> Tensor:
-    """A direction in which an argument is moved."""
+    """The direction in which an argument is moved to measure a slope."""
     return make.normal_like(value, name="towards")
 
 
@@ -356,14 +357,14 @@ def _copied(value: Any) -> Any:
 
 
 def _some(size: int) -> list[int]:
-    """Positions on an axis: all of a short one, and the two at either end of a long one."""
+    """All positions of a short axis, or two at each end of a long axis."""
     if size <= MOST_POSITIONS:
         return list(range(size))
     return [0, 1, size - 2, size - 1]
 
 
 def _moved(first: Tensor, after: Tensor | None) -> Iterator[tuple[int, int, bool | None]]:
-    """Along each axis, position by position: whether the result moved there; None if unclear."""
+    """For each axis and position: whether the result changed there; None if unclear."""
     if after is None or after.shape != first.shape:
         return
     off = (first - after).abs()
@@ -380,7 +381,7 @@ def _moved(first: Tensor, after: Tensor | None) -> Iterator[tuple[int, int, bool
 
 
 def _same(one: Tensor, other: Tensor | None) -> bool | None:
-    """Whether two results are the same, or clearly differ; None where neither is so."""
+    """Whether two results are equal; None unless they clearly are or clearly differ."""
     if other is None or one.shape != other.shape:
         return None
     if UNMOVED.holds(one, other):

@@ -1,6 +1,6 @@
-"""A student's parameters in groups, and what each is by its name and shape.
+"""Groups a student's parameters, and tells weights from biases by names and shapes.
 
-Parameters whose paths differ only in numbers are one matrix in parts, like those of several heads.
+Parameters whose paths differ only in numbers form a matrix in parts, as those of several heads do.
 """
 
 from __future__ import annotations
@@ -15,21 +15,18 @@ from grader.wire import ParameterInfo
 from grader.wire.payload import DTYPES
 
 SUFFIX = re.compile(r"[._]?(weight|bias)$")
-# What a bare weight or bias has in its name for being one.
+# The part of a bare parameter's name that marks it as a weight or a bias.
 MARK = re.compile(r"(^|(?<=\.))(bias|weight|[bw])_|_?(bias|weight|_[bw])$")
 BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
 
 
 def is_vector(shape: Sequence[int]) -> bool:
-    """Whether a parameter is a bias by its shape. A weight of (1, d_in) is none: one head's row."""
+    """Whether a parameter is a bias by its shape. (1, d_in) is none: it may be a head's row."""
     return len(shape) == 1
 
 
 def is_row(shape: Sequence[int]) -> bool:
-    """Whether a parameter may be a norm's by its shape: a vector, or one with axes of 1 besides.
-
-    A gain is found among norms, where nothing of (1, d) is a head's row.
-    """
+    """Whether a parameter may be a norm's by its shape: a vector, possibly with axes of size 1."""
     return len(shape) > 0 and prod(shape) == max(shape)
 
 
@@ -39,50 +36,50 @@ def is_called_bias(path: str) -> bool:
 
 
 def is_bias(info: ParameterInfo) -> bool:
-    """Whether a parameter is a bias: by its shape, or by its name, as (1, d) and (heads, d) may."""
+    """Whether a parameter is a bias by its shape, or by its name, as with (1, d) or (heads, d)."""
     return is_vector(info.shape) or (is_called_bias(info.path) and len(info.shape) > 0)
 
 
 def is_floating(info: ParameterInfo) -> bool:
-    """Whether a parameter can hold weights: whole numbers are a mask, or a size."""
+    """Whether a parameter can hold weights; integers are masks or sizes."""
     return info.dtype in DTYPES and DTYPES[info.dtype].is_floating_point
 
 
 def name_in_dict(info: ParameterInfo) -> str | None:
-    """The name of a parameter in an `nn.ParameterDict`; None for what stands in none."""
+    """The key of a parameter in an `nn.ParameterDict`; None for other parameters."""
     return info.path.rpartition(".")[2] if info.owner == "ParameterDict" else None
 
 
 @dataclass(frozen=True)
 class Group:
-    """Parameters whose paths differ only in numbers: one matrix in parts, or one alone."""
+    """Parameters whose paths differ only in numbers: a single parameter, or a matrix in parts."""
 
     key: str  # the path without numbers
     infos: tuple[ParameterInfo, ...]
-    is_bias: bool  # added to something, as a vector
+    is_bias: bool
 
     @property
     def is_weight(self) -> bool:
-        """Whether these are matrices, or parts of one."""
+        """Whether the group is a matrix, whole or in parts."""
         return not self.is_bias and len(self.infos[0].shape) > 1
 
     @property
     def module(self) -> str:
-        """The module's path without numbers, by which a bias finds its weight."""
+        """The module's path without numbers, which a bias shares with its weight."""
         return SUFFIX.sub("", self.key)
 
     @property
     def stem(self) -> str:
-        """What a bare weight and its bias share: ``alpha`` of ``W_alpha``, ``alpha_b``."""
+        """The part that a bare weight's and its bias's names share: ``alpha`` of ``W_alpha``."""
         return MARK.sub("", self.key.lower()).rstrip("._")
 
 
 def grouped(infos: Sequence[ParameterInfo], *, by_last: bool, by_shape: bool) -> list[Group]:
     """Group by path without numbers.
 
-    In ``qkv.0`` the number may count heads, or tell queries from keys: `by_last` takes it for the
-    latter, and so for part of the name. With `by_shape`, only vectors are biases: somebody's three
-    matrices are called ``a``, ``b`` and ``c``, or ``bq``, ``bk`` and ``bv``.
+    In ``qkv.0`` the number may count heads, or distinguish queries from keys. With `by_last`, the
+    last number distinguishes roles and stays part of the name. With `by_shape`, only vectors are
+    biases, since people also call matrices ``b`` or ``bq``.
     """
     found: dict[tuple[str, bool], list[ParameterInfo]] = {}
     for info in infos:

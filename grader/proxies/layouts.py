@@ -1,4 +1,4 @@
-"""How a parameter is read as a matrix: the layouts that people write the same weights in."""
+"""The layouts in which people store the same weights, and how each is read as a matrix."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Literal, NamedTuple
 
 
 class Layout(NamedTuple):
-    """How a parameter is read as a matrix, and whose rows are laid below each other in it.
+    """How a parameter is read as a matrix.
 
-    The matrix of a role is (d_out, d_in). In a parameter its rows may stand below each other, or,
-    with `by_input`, its columns: one for each number that goes in.
+    A role's matrix is (d_out, d_in). A parameter stacks its rows or, with `by_input`, its columns,
+    of which there is one for each input feature.
     """
 
     view: Literal["last", "swapped", "first", "spread", "flat"]
     by_input: bool = False
 
     def size(self, shape: Sequence[int]) -> tuple[int, int | None]:
-        """How many rows a parameter of this shape has, and how wide they are; a bias has none."""
+        """The number of rows in a parameter of this shape, and their width; a bias has no width."""
         if self.view == "flat" or not shape:
             return math.prod(shape), None
         width = {
@@ -32,10 +32,10 @@ class Layout(NamedTuple):
 
 FLAT = Layout("flat")  # a bias: (d,), (1, d) or (heads, head_dim)
 LINEAR = Layout("last")  # (d_out, d_in), or a part of it for each head
-# Of bare parameters, the likeliest first: (d_in, d_out), as x @ W wants it.
+# Of bare parameters: (d_in, d_out), as x @ W needs it, is likelier than (d_out, d_in).
 PLAIN = (Layout("swapped"), LINEAR)
-# Columns below each other: of one layer for each head, whose results are added up; of (heads,
-# head_dim, d_out); of one table that holds tokens and positions.
+# Stacked columns: of a layer for each head, whose results are added; of (heads, head_dim, d_out);
+# of a table that holds tokens and positions.
 BY_INPUT = (Layout("last", by_input=True), Layout("swapped", by_input=True))
 CUT = Layout("first")  # an output matrix of shape (d_out, heads, head_dim)
 SPREAD = Layout("spread")  # (d_in, heads, head_dim), (d_in, 3, d_out), (d_in, 3, heads, head_dim)

@@ -1,8 +1,8 @@
-"""Which of a student's parameters hold the weights of one part: by names, then by shapes.
+"""Matches a student's parameters with the weights of a single part, by names, then by shapes.
 
-145 people wrote the same classes with their own names, layouts and fusions, and were right. So a
-parameter is found by what it is for: first by its name or a declared alias, and only where names
-say nothing at all by what shapes allow. Values play no part here: see `adoption`.
+145 people wrote the same classes with different names, layouts and fusions, and were right. A
+parameter is found by its name or a declared alias, and by its shape only if names do not help.
+Values do not matter here; `adoption` tries them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from grader.proxies.layouts import BY_INPUT, CUT, FLAT, LINEAR, PLAIN, SPREAD, L
 from grader.proxies.names import NameAliases, core, plain
 from grader.proxies.slots import MAX_CANDIDATES, Adoption, Slot, Unadoptable, WantedRoles, likeliest
 
-MAX_FREE = 8  # weights without a name: more than any right answer has
-FEW = 4  # roles whose orders are all tried although names say something
+MAX_FREE = 8  # weights without a known name; more than any right answer has
+FEW = 4  # up to so many roles, all orders are tried despite names
 
 
-@lru_cache(maxsize=256)  # students who took the stub's names have the same
+@lru_cache(maxsize=256)  # students who keep the stub's names share an entry
 def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
-    """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
+    """All ways to match the roles, likeliest first; raises `Unadoptable` if there are none."""
     plans = [
         _Plan(wanted, aliases, grouped(wanted.parameters, by_last=by_last, by_shape=by_shape))
         for by_shape, by_last in product((False, True), repeat=2)
@@ -40,20 +40,20 @@ def _by_shape(plans: Iterable[_Plan]) -> list[Adoption]:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Which roles a group of weights holds, in order, and in how many turns they alternate."""
+    """The roles that a group of weights holds, in order, and the number of their repetitions."""
 
     roles: tuple[str, ...]
-    turns: int = 1  # q k v q k v …: a fused projection that is split per head
+    turns: int = 1  # more if the roles alternate: q k v q k v …, as in a projection split by heads
 
 
 def _orders(named: Mapping[Group, tuple[str, ...]]) -> Iterator[dict[Group, tuple[str, ...]]]:
-    """The same, with the roles of each fused group in every order: its name does not say which."""
+    """The choices with the roles of each fused group in every order, which no name tells."""
     orders = product(*(list(permutations(roles)) for roles in named.values()))
     return (dict(zip(named, order, strict=True)) for order in orders)
 
 
 class _Plan:
-    """The search for partners of one student's parameters."""
+    """A search for the roles of a student's parameters, under one way of grouping these."""
 
     def __init__(self, wanted: WantedRoles, aliases: NameAliases, groups: list[Group]) -> None:
         self.wanted = wanted
@@ -62,7 +62,7 @@ class _Plan:
         self._named: dict[Group, tuple[str, ...] | None] = {}
         self._held: dict[tuple[Group, tuple[str, ...]], bool] = {}
         self.weights = [role for role in self.shapes if not role.endswith(".bias")]
-        # Spelling → the roles it means; a fused projection means several.
+        # The roles that each spelling means; a fused projection means several.
         self.spelled: dict[str, tuple[str, ...]] = {plain(r): (r,) for r in self.weights}
         for names, spellings in aliases:
             meant = tuple(names.split())
@@ -70,7 +70,7 @@ class _Plan:
                 self.spelled |= {plain(spelling): meant for spelling in spellings}
 
     def named(self, group: Group) -> tuple[str, ...] | None:
-        """The roles that a group's name means, innermost part of the path first."""
+        """The roles that a group's name means, judging by the last meaningful step of the path."""
         if group not in self._named:
             self._named[group] = self._meant(group)
         return self._named[group]
@@ -88,10 +88,10 @@ class _Plan:
         return None
 
     def by_name(self) -> list[Adoption]:
-        """What the names say, in every layout that fits; none if they do not name every weight.
+        """The matches by name, in every layout that fits; none if some weight has no name.
 
-        Names are final: a weight that is used for something else than its name is a mistake. But
-        ``qkv`` does not say in which order, nor a shape whether it is (d_in, d_out).
+        Names are final: using a weight for another purpose than its name says is a mistake. But
+        ``qkv`` leaves the order open, and a shape may not show whether it is (d_in, d_out).
         """
         named = {group: self.named(group) for group in self.groups if group.is_weight}
         chosen = {group: roles for group, roles in named.items() if roles}
@@ -104,7 +104,7 @@ class _Plan:
         return found
 
     def wrong_sizes(self, named: Mapping[Group, tuple[str, ...]]) -> str:
-        """What to tell a student whose weights have the right names, and the wrong sizes."""
+        """The message for weights with the right names but wrong sizes."""
         for group, roles in named.items():
             if len(roles) > 1 and any(self.holds(group, (role,)) for role in roles):
                 return (
@@ -115,17 +115,17 @@ class _Plan:
         return f"the weights cannot have these sizes: {'; '.join(shapes)}"
 
     def by_shape(self) -> Iterator[Adoption]:
-        """What shapes allow for the weights that no name identifies."""
+        """The matches by shape, for weights that no name identifies."""
         named = {group: self.named(group) for group in self.groups if group.is_weight}
-        # A name of one letter may be chance: what cannot hold a weight is not called after it.
+        # A short name may match by chance: a name counts only if the group can hold the weight.
         fixed = {g: roles for g, roles in named.items() if roles and self.holds(g, roles)}
         covered = [role for roles in fixed.values() for role in roles]
         if len(set(covered)) != len(covered):
             fixed, covered = {}, []
         rest = [role for role in self.weights if role not in covered]
         free = [group for group in named if group not in fixed and self.could_hold(group, rest)]
-        # What has a role's name may be a copy, beside one table for two. Of many roles there are
-        # too many orders: a block that lacks one matrix would be searched for minutes.
+        # A group with a role's name may be a copy, in addition to a table for several roles. With
+        # many roles this is skipped: searching all orders would take minutes for some blocks.
         if rest and not free and len(self.weights) <= FEW:
             fixed, rest = {}, self.weights
             free = [group for group in named if self.could_hold(group, rest)]
@@ -138,19 +138,19 @@ class _Plan:
         )
 
     def could_hold(self, group: Group, roles: Sequence[str]) -> bool:
-        """Whether some of these roles would fill the group's rows."""
+        """Whether some of these roles would fill the group's rows exactly."""
         subsets = chain.from_iterable(combinations(roles, n + 1) for n in range(len(roles)))
         return any(self.holds(group, subset) for subset in subsets)
 
     def holds(self, group: Group, roles: tuple[str, ...]) -> bool:
-        """Whether these roles would fill the group's rows, in some layout."""
+        """Whether these roles would fill the group's rows exactly, in some layout."""
         if (group, roles) not in self._held:
             layout = next(_layouts({group: roles}, self.shapes), None)
             self._held[group, roles] = layout is not None
         return self._held[group, roles]
 
     def nothing_fits(self) -> str:
-        """What to tell a student whose module has no place for the weights."""
+        """The message for a module that has no place for the weights."""
         named = {group: self.named(group) or () for group in self.groups if group.is_weight}
         homes = {role: group.infos[0].path for group, roles in named.items() for role in roles}
         lacking = [role for role in self.weights if role not in homes] or self.weights
@@ -169,7 +169,7 @@ class _Plan:
         )
 
     def settled(self, choices: Iterable[Mapping[Group, tuple[str, ...]]]) -> Iterator[Adoption]:
-        """Every choice in every layout that shapes allow, with every way to take turns."""
+        """The matches of each choice, in every layout that fits and with every number of turns."""
         for choice in choices:
             for layout in _layouts(choice, self.shapes):
                 for turns in product(*(self.turns(*one, layout) for one in choice.items())):
@@ -180,7 +180,7 @@ class _Plan:
                     yield from self.settle(chosen, layout)
 
     def turns(self, group: Group, roles: tuple[str, ...], layout: _Layouts) -> list[int]:
-        """In how many turns a fused projection may alternate: one, a head each, a row each."""
+        """The numbers of turns to try for a fused projection: 1, the heads, the rows."""
         if len(roles) == 1 or layout[group].by_input:
             return [1]
         heights = {self.shapes[role][0] for role in roles}
@@ -188,7 +188,7 @@ class _Plan:
         return [1, *(n for n in counts if all(height % n == 0 for height in heights))]
 
     def settle(self, choice: Mapping[Group, _Choice], layout: _Layouts) -> Iterator[Adoption]:
-        """Slots for weights and for the biases beside them."""
+        """The matches of a choice for weights, with all ways to match the biases."""
         slots: list[Slot] = []
         left: list[Group] = []
         nameless: list[Group] = []
@@ -198,7 +198,9 @@ class _Plan:
             chosen = choice.get(group)
             if group.is_bias and chosen is None:
                 weights = (
-                    modules.get(group.module) or alike.get(group.stem) or self.beside(group, choice)
+                    modules.get(group.module)
+                    or alike.get(group.stem)
+                    or self.weights_of(group, choice)
                 )
                 names = tuple(f"{role}.bias" for role in weights.roles)
                 chosen = _Choice(names, weights.turns)
@@ -222,19 +224,19 @@ class _Plan:
     def of_nameless(
         self, biases: Sequence[Group], missing: tuple[str, ...]
     ) -> list[dict[Group, tuple[str, ...]]]:
-        """Every way to give these biases, whose names tell nothing, to the roles that lack theirs.
+        """All ways to assign biases without a helpful name to the roles that lack a bias.
 
-        One way that gives nothing, where only some would find a partner, or what lacks is a weight.
+        The only way is an empty one if some bias finds no role, or if a weight is missing too.
         """
         if len(biases) > MAX_FREE or not all(role.endswith(".bias") for role in missing):
             return [{}]
         fit = _assignments(biases, missing, lambda group, some: self.fits(group, _Choice(some), {}))
         return list(islice(fit, MAX_CANDIDATES)) or [{}]
 
-    def beside(self, bias: Group, choice: Mapping[Group, _Choice]) -> _Choice:
-        """How a bias whose name alone says where it belongs is laid out: as its weight is.
+    def weights_of(self, bias: Group, choice: Mapping[Group, _Choice]) -> _Choice:
+        """The choice for the weights to which a bias belongs, judging by its name.
 
-        In a dict of biases, it has the name that its weight has in a dict of weights.
+        In a dict of biases, a bias has the same key as its weight in a dict of weights.
         """
         name = name_in_dict(bias.infos[0])
         same = (chosen for group, chosen in choice.items() if name_in_dict(group.infos[0]) == name)
@@ -243,7 +245,7 @@ class _Plan:
         return next(chain(same if name else (), alike), _Choice(roles))
 
     def fits(self, group: Group, choice: _Choice, layout: _Layouts) -> bool:
-        """Whether the roles exist and fill the group's rows."""
+        """Whether the roles exist and fill the group's rows exactly."""
         if not choice.roles or any(role not in self.shapes for role in choice.roles):
             return False
         how = layout.get(group, FLAT)
@@ -251,7 +253,7 @@ class _Plan:
         return rows == sum(self.shapes[role][how.by_input] for role in choice.roles)
 
     def slots(self, group: Group, choice: _Choice, layout: _Layouts) -> Iterator[Slot]:
-        """Lay the roles' rows below each other, and cut them where the student's parts end."""
+        """Stack the roles' rows, and cut them where the student's parameters end."""
         how = layout.get(group, FLAT)
         pieces = iter([(info.path, how.size(info.shape)[0]) for info in group.infos])
         path, left, start = "", 0, 0
@@ -267,13 +269,13 @@ class _Plan:
                     start, left, at = start + count, left - count, at + count
 
 
-_Layouts = Mapping[Group, Layout]  # of weights; what is not there is a bias
+_Layouts = Mapping[Group, Layout]  # of weights; a missing group is a bias
 
 
 def _layouts(
     choice: Mapping[Group, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]]
 ) -> Iterator[_Layouts]:
-    """How the groups are laid out, in every way that shapes allow, likeliest first."""
+    """All combinations of the groups' layouts that fit, likeliest first."""
     options = [
         [how for how in _ways(group, roles) if _fills(group, how, [shapes[r] for r in roles])]
         for group, roles in choice.items()
@@ -283,7 +285,7 @@ def _layouts(
 
 
 def _ways(group: Group, roles: Sequence[str]) -> Iterator[Layout]:
-    """The layouts that a group may have, by who owns it and how it is cut."""
+    """The layouts that a group may have, judging by its owner and the number of its parts."""
     linear = all(info.owner == "Linear" for info in group.infos)
     several = len(group.infos) > 1
     stacked = len(group.infos[0].shape) > 2
@@ -301,7 +303,7 @@ def _ways(group: Group, roles: Sequence[str]) -> Iterator[Layout]:
 
 
 def _fills(group: Group, how: Layout, wanted: Sequence[tuple[int, ...]]) -> bool:
-    """Whether matrices of these shapes fill the rows of a group, in this layout."""
+    """Whether matrices of these shapes fill a group's rows exactly, in this layout."""
     sizes = [how.size(info.shape) for info in group.infos]
     widths = {width for _, width in sizes}
     heights = sum(shape[how.by_input] for shape in wanted)
@@ -314,33 +316,33 @@ def _assignments(
     roles: Sequence[str],
     holds: Callable[[Group, tuple[str, ...]], bool],
 ) -> Iterator[dict[Group, tuple[str, ...]]]:
-    """Every way to give all roles to groups that hold them, several to one that is fused."""
+    """All ways to give all roles to groups that can hold them; a fused group gets several."""
     if free and roles:
         for order in permutations(roles):
-            yield from _handed_out(free, order, holds)
+            yield from _distributed(free, order, holds)
     elif not roles:
         yield {}
 
 
-def _handed_out(
+def _distributed(
     free: Sequence[Group],
     order: tuple[str, ...],
     holds: Callable[[Group, tuple[str, ...]], bool],
 ) -> Iterator[dict[Group, tuple[str, ...]]]:
-    """Every way to give all roles to groups, in the order of both.
+    """All ways to give all roles to groups, in the order of both.
 
-    What no group holds is given up at once: eight weights and five roles leave 95,000 ways to share
-    them out, nearly all of which fail at the first group.
+    A way is abandoned as soon as a group cannot hold its roles. Eight weights and five roles have
+    95,000 ways, of which nearly all fail at the first group.
     """
     if not order:
         yield {}
     if not order or not free:
         return
     first, *others = free
-    # One each is the ordinary case, so it comes first.
+    # A single role for each group is the usual case, so it comes first.
     for size in sorted(range(len(order) + 1), key=lambda n: abs(n - 1)):
         if size and not holds(first, order[:size]):
             continue
         own = {first: order[:size]} if size else {}
-        for rest in _handed_out(others, order[size:], holds):
+        for rest in _distributed(others, order[size:], holds):
             yield own | rest

@@ -1,7 +1,18 @@
-"""Which of a student's parameters hold the weights of a model: layers, and what is around them.
+"""Matches a student's parameters with the weights of a reference of any kind.
 
-What is alike in every layer is matched once, as `blocks` matches one block. What stands around the
-layers, as tables and a last norm, is matched as a block is as well.
+The student's tree of modules may differ from the reference's at every level, so each level is
+matched separately:
+
+1. A model has layers. They are alike, so `blocks` matches the first as a block, and the match is
+   repeated for the others. The parameters around the layers, such as tables and a last norm, are
+   matched as another block.
+2. A block has norms, which `norms` finds by their vectors, and parts with matrices, which `parts`
+   finds in branches of the tree.
+3. A single part, such as an attention, is matched by `matching`.
+
+At every level names come first, since using a weight for another purpose than its name says is a
+mistake. If names do not help, parts are taken in the order in which they were made, since most
+people make them in the order of use; other orders come later.
 """
 
 from __future__ import annotations
@@ -9,12 +20,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain, product
 from math import prod
 
 import msgspec
 
 from grader.proxies import blocks, norms
+from grader.proxies.groups import is_floating
 from grader.proxies.layouts import BY_INPUT, PLAIN, Layout
 from grader.proxies.names import NameAliases
 from grader.proxies.slots import (
@@ -25,21 +38,32 @@ from grader.proxies.slots import (
     Unadoptable,
     WantedRoles,
     joined,
+    likeliest,
 )
 from grader.proxies.trees import Layers, layers_of, size_of
 from grader.wire import ParameterInfo
 
 IN_LAYER = re.compile(r"(?P<layer>.+\.\d+)\.(?P<role>.+)")
-WHOLE = (*PLAIN, *BY_INPUT)  # layouts in which what is stacked has the rows of one, then another
+WHOLE = (*PLAIN, *BY_INPUT)  # layouts in which a stacked parameter keeps each layer's rows together
 
 
-def has_layers(roles: Roles) -> bool:
-    """Whether some of a reference's roles stand in a list."""
-    return any(IN_LAYER.fullmatch(role) for role, _ in roles)
+@lru_cache(maxsize=256)  # students who keep the stub's names share an entry
+def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
+    """All ways to match the roles, likeliest first; raises `Unadoptable` if there are none.
+
+    Parameters that cannot hold weights, such as integers, are never matched.
+    """
+    held = tuple(info for info in wanted.parameters if is_floating(info))
+    others = tuple(info.path for info in wanted.parameters if info not in held)
+    able = replace(wanted, parameters=held)
+    if any(IN_LAYER.fullmatch(role) for role, _ in wanted.roles):
+        found = likeliest(_with_layers(able, aliases))
+    else:
+        found = blocks.candidates(able, aliases)
+    return tuple(replace(one, extra=(*one.extra, *others)) for one in found)
 
 
-def candidates(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
-    """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
+def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
     outer, inner = _by_layer(wanted.roles)
     of_one = next(iter(inner.values()))
     rows = norms.rows_in_stacks(
@@ -48,14 +72,14 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
     layers = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
     if layers is None:
         raise Unadoptable(
-            f"{len(inner)} layers are asked for, and the module has no {len(inner)} parts that "
-            "are alike and hold the weights of one layer each: are they in an nn.ModuleList, and "
-            "is every layer in them as wide as the statement says?"
+            f"{len(inner)} layers are asked for, and the module has no {len(inner)} equal parts "
+            "that hold the weights of a layer each. Are they in an nn.ModuleList, and is every "
+            "layer as wide as the statement says?"
         )
     tables = _as_tables(layers.around, outer)
     around = blocks.candidates(WantedRoles(outer, tables, wanted.counts), aliases)
     within = blocks.candidates(WantedRoles(of_one, layers.first, wanted.counts), aliases)
-    if layers.is_stacked:  # by other views, a layer's rows do not stand together
+    if layers.is_stacked:  # other layouts mix the rows of different layers
         within = tuple(one for one in within if all(how in WHOLE for _, how in one.layouts))
         around = tuple(_after_layers(one, layers) for one in around)
     for of_layer, other in _pairs(within, around):
@@ -64,7 +88,7 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
 
 
 def _by_layer(roles: Roles) -> tuple[Roles, dict[str, Roles]]:
-    """The roles around all layers; and those of each layer, without its name."""
+    """The roles outside of layers, and those of each layer without the layer's name."""
     outer: list[tuple[str, tuple[int, ...]]] = []
     inner: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
     for role, shape in roles:
@@ -78,10 +102,9 @@ def _by_layer(roles: Roles) -> tuple[Roles, dict[str, Roles]]:
 def _pairs(
     within: Sequence[Adoption], around: Sequence[Adoption]
 ) -> Iterator[tuple[Adoption, Adoption]]:
-    """Each way to match a layer, with each to match what is around.
+    """All pairs of a match of a layer and a match of the parameters around the layers.
 
-    The latter is quickly tried, but not to the cost of all ways to match a layer: those that are
-    less likely come after all pairs of the likely ones, with the likeliest surroundings first.
+    Pairs with a likely match of a layer come first; there the match around varies fastest.
     """
     few = MAX_CANDIDATES // (2 * max(1, len(around)))
     rest = ((one, other) for other, one in product(around, within[few:]))
@@ -89,7 +112,7 @@ def _pairs(
 
 
 def _after_layers(found: Adoption, layers: Layers) -> Adoption:
-    """A match of what is around, below the rows of all layers where a parameter has these too."""
+    """Move a match around the layers below the layers' rows in parameters that hold both."""
     above = {info.path: len(layers.paths) * prod(info.shape) for info in layers.first}
     slots = (
         replace(s, start=s.start + above.get(s.path, 0), stop=s.stop + above.get(s.path, 0))
@@ -99,7 +122,7 @@ def _after_layers(found: Adoption, layers: Layers) -> Adoption:
 
 
 def _in_each_layer(found: Adoption, layers: Layers, names: Sequence[str]) -> Iterator[Adoption]:
-    """A match of the first layer's weights, as one of each layer's."""
+    """Repeat a match of the first layer's weights for each layer."""
     shapes = {info.path: info.shape for info in layers.first}
     for number, (name, paths) in enumerate(zip(names, layers.paths, strict=True)):
         slots = []
@@ -121,9 +144,9 @@ def _in_each_layer(found: Adoption, layers: Layers, names: Sequence[str]) -> Ite
 
 
 def _as_tables(infos: Sequence[ParameterInfo], roles: Roles) -> tuple[ParameterInfo, ...]:
-    """A layer whose weight is a table as well, as one: its rows are looked up, not multiplied.
+    """Remove the owner of parameters that have the shape of a table, so that they match as tables.
 
-    Where the output shares its table, either of the two may have been made first.
+    If the output layer shares its weight with a table, either may have been made first.
     """
     tables = {shape[::-1] for _, shape in roles if len(shape) == 2}
     return tuple(
@@ -135,9 +158,9 @@ def _as_tables(infos: Sequence[ParameterInfo], roles: Roles) -> tuple[ParameterI
 def _with_copies(
     found: Adoption, parameters: Sequence[ParameterInfo], shapes: Mapping[str, tuple[int, ...]]
 ) -> Adoption:
-    """The same, where a matrix that is left over has the size of a table: it gets its weights too.
+    """Give a table's weights also to unmatched matrices of its size.
 
-    So a model whose output has a table of its own computes what one with a single table does.
+    Thus a model with a separate output table computes the same as a model with a shared table.
     """
     infos = {info.path: info for info in parameters}
     layouts = dict(found.layouts)
@@ -160,8 +183,8 @@ def _with_copies(
 
 
 def _layout_of_copy(info: ParameterInfo, shape: tuple[int, ...], like: Layout) -> Layout | None:
-    """How a matrix holds all of a table, and nothing else; None if it cannot."""
+    """The layout in which a matrix holds exactly a table; None if there is none."""
     if len(info.shape) != 2:
         return None
-    likely = sorted(PLAIN, key=lambda layout: layout != like)  # of a square, both would do
+    likely = sorted(PLAIN, key=lambda layout: layout != like)  # a square fits both layouts
     return next((layout for layout in likely if layout.size(info.shape) == shape), None)

@@ -1,4 +1,4 @@
-"""Names in a student's module: what they mean, and the numbers in them."""
+"""Interprets names in a student's module: their meanings, and the numbers in them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-# Spellings by role; a fused projection is several roles in one.
+# Spellings by role; the key of a fused projection lists several roles.
 NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
 
-# head_1, head1, heads.1, 1_head and head1_q count the same, as far as the number goes.
+# The number in head_1, head1, heads.1, 1_head or head1_q.
 NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
-# What counts layers comes last: up_0, up_1. In head_1_q, the number is part of another name.
+# A number that counts layers comes last, as in up_0; in head_1_q it does not.
 LAST_NUMBER = re.compile(r"_?[0-9]{1,9}$")
 # Words that people add to a name without changing what it means.
 NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
 
 
 def bare(path: str) -> str:
-    """A path without the numbers that count heads and layers."""
+    """A path without the numbers of heads and layers."""
     return ".".join(NUMBER.sub("", step) for step in path.split("."))
 
 
 def numbers(path: str) -> list[int]:
-    """The numbers in a path that count heads and layers, in order."""
+    """The numbers of heads and layers in a path, in order."""
     found = (re.findall(r"[0-9]{1,9}(?=_|$)", step) for step in path.split("."))
     return [int(number) for step in found for number in step]
 
@@ -41,18 +41,18 @@ def last_number(step: str) -> int | None:
 
 @lru_cache(maxsize=4096)
 def plain(name: str) -> str:
-    """A name in one spelling: small letters, and no underscores."""
+    """A name in lower case, without underscores."""
     return name.lower().replace("_", "")
 
 
 @lru_cache(maxsize=4096)
 def core(name: str) -> str:
-    """A name without the words that say nothing of what it is for."""
+    """A name without general words such as ``weight`` or ``layer``."""
     return NOISE.sub("", name.lower()) or name.lower()
 
 
 def spellings(names: Sequence[str], aliases: NameAliases) -> dict[str, str]:
-    """Each spelling of these names, and the name that it means."""
+    """The name that each spelling of these names means."""
     known = {plain(name): name for name in names if name}
     for name, others in aliases:
         if name in names:
@@ -61,6 +61,6 @@ def spellings(names: Sequence[str], aliases: NameAliases) -> dict[str, str]:
 
 
 def meant(path: str, spelled: Mapping[str, str]) -> str | None:
-    """The name that a path means, its last step first."""
+    """The name that a path means, judging by the last step with a known meaning."""
     steps = reversed(path.split("."))
     return next((spelled[plain(step)] for step in steps if plain(step) in spelled), None)

@@ -1,11 +1,12 @@
-"""The norms in a student's module: what they multiply by, and what they add.
+"""Finds the norms in a student's module, and matches them with the reference's.
 
-A norm is a module that holds one or two vectors, or vectors of the block itself that belong
-together by their names: ``gain1`` and ``shift1``, ``norm_1`` and ``norm_1_bias``; or rows of a
-matrix of all gains, and one of all shifts.
+A norm has a gain, which it multiplies by, and possibly a shift, which it adds. It may be a module
+that holds one or two vectors. It may be vectors of the block itself with related names: ``gain1``
+and ``shift1``, ``norm_1`` and ``norm_1_bias``. Or it may be rows of a matrix of all gains, and of a
+matrix of all shifts.
 
-Which norm is which, names say; where they do not, the student's are taken in the order in which
-they were made, and the other orders after that.
+Norms are matched by name. Without meaningful names, they are taken in the order in which they were
+made; other orders come later.
 """
 
 from __future__ import annotations
@@ -25,45 +26,45 @@ from grader.wire import ParameterInfo
 GAIN = frozenset({"gain", "scale", "gamma", "g", "weight", "w", "alpha"})
 SHIFT = frozenset({"shift", "beta", "bias", "b", "offset"})
 NORM = frozenset({"norm", "ln", "rms", "layernorm", "rmsnorm", "layer", "pre", "post"})
-STACKED = (GAIN | SHIFT) - {"g", "w", "b", "weight", "bias"}  # words that no matrix has
+STACKED = (GAIN | SHIFT) - {"g", "w", "b", "weight", "bias"}  # words that no ordinary matrix has
 LISTS = frozenset({"ParameterList", "ParameterDict"})
 WORD = re.compile(r"[a-z]+|[0-9]+")
-MAX_ORDERS = 120  # in which norms without a name are tried: of five, all
+MAX_ORDERS = 120  # orders that are tried for norms without names; enough for five norms
 
 
 @dataclass(frozen=True)
 class Norm:
-    """One norm: of the reference, by its roles; of a student, by the paths of its parameters."""
+    """A norm, given by the reference's roles or by the paths of a student's parameters."""
 
     name: str
     gain: str | None
     shift: str | None
     shape: tuple[int, ...]
-    is_sure: bool = True  # whether names tell gain and shift apart
-    row: int = 0  # of the gain, in a parameter that holds several
+    is_sure: bool = True  # whether names distinguish gain and shift
+    row: int = 0  # of the gain, in a parameter that holds several norms
     shift_row: int = 0
 
     def turned(self) -> Norm:
-        """With gain and shift the other way round."""
+        """The norm with gain and shift swapped."""
         return replace(
             self, gain=self.shift, shift=self.gain, row=self.shift_row, shift_row=self.row
         )
 
 
-# --- where they are ------------------------------------------------------------------------------
+# --- finding norms -------------------------------------------------------------------------------
 
 
 def norms_among(
     infos: Sequence[ParameterInfo], wanted: Sequence[Norm]
 ) -> tuple[list[Norm], tuple[ParameterInfo, ...]]:
-    """The norms among these parameters, in the order in which they were made; and the rest."""
+    """The norms among these parameters, in the order in which they were made, and the rest."""
     if not wanted:
         return [], tuple(infos)
     sizes = {norm.shape[0] for norm in wanted}
     vectors = [info for info in infos if is_row(info.shape) and prod(info.shape) in sizes]
     modules, bare = _by_owner(infos, vectors)
     lacking = len(wanted) - len(modules)
-    # What all paths begin with is no word of a norm: the list of blocks may be called ``bs``.
+    # The paths' common prefix says nothing about norms: a list of blocks may be called ``bs``.
     start = len(commonpath([info.path.replace(".", "/") for info in infos])) if infos else 0
     matrices = [_words(i.path[start:]) - GAIN for i in infos if i not in vectors]
     found = [*modules, *(_bare_norms(bare, lacking, start, matrices) if lacking > 0 else ())]
@@ -79,7 +80,7 @@ def norms_among(
 def _by_owner(
     infos: Sequence[ParameterInfo], vectors: Sequence[ParameterInfo]
 ) -> tuple[list[Norm], list[ParameterInfo]]:
-    """Modules of their own that are norms, and the vectors that stand among other parameters."""
+    """The norms that are modules, and the vectors in modules that hold other parameters too."""
     owned: dict[str, list[ParameterInfo]] = {}
     for info in infos:
         owned.setdefault(info.path.rpartition(".")[0], []).append(info)
@@ -92,7 +93,7 @@ def _by_owner(
             modules.append(_of_module(owner, own))
         else:
             bare += own
-    # In a dict of vectors, what is called as a matrix in another dict is its bias.
+    # A vector in a dict is a bias if a matrix in another dict has the same key.
     named = {name_in_dict(info) for info in infos if info not in vectors} - {None}
     return modules, [info for info in bare if name_in_dict(info) not in named]
 
@@ -115,21 +116,21 @@ def _bare_norms(
     start: int,
     matrices: Sequence[frozenset[str]],  # the words of the block's matrices
 ) -> list[Norm]:
-    """Norms whose parameters stand in the block itself, as far as their names say so."""
+    """Norms whose parameters belong to the block itself, found by their names."""
     words = {info.path: _words(info.path[start:]) for info in vectors}
     shifts = [info for info in vectors if words[info.path] & SHIFT]
     gains = [info for info in vectors if info not in shifts and words[info.path] & (GAIN | NORM)]
     gains += [info for info in vectors if info not in shifts and info not in gains]
     norms = []
-    # What says that it shifts is taken before what may be the bias of a layer.
+    # Names that clearly mean a shift come before names that may mean a layer's bias.
     shifts.sort(key=lambda info: not words[info.path] & {"shift", "beta", "norm", "ln"})
     others = gains[count:]
     for gain in gains[:count]:
         stem = words[gain.path] - GAIN - NORM
         able = [s for s in shifts if words[s.path] - SHIFT - NORM == stem]
-        # Beside a matrix W2, b2 is that one's bias.
+        # If there is a matrix W2, then b2 is its bias and no shift.
         own = next((s for s in able if words[s.path] - SHIFT not in matrices), None)
-        # Or s1 beside g1, whatever they say.
+        # Otherwise take a vector with the same number: s1 for g1.
         guess = None if own else next((o for o in others if _numbers(o) == _numbers(gain)), None)
         held = own or guess or next(iter(able), None)
         shifts = [info for info in shifts if info is not held]
@@ -141,9 +142,9 @@ def _bare_norms(
 
 
 def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) -> list[Norm]:
-    """Norms whose gains are the rows of one matrix, and their shifts those of another.
+    """Norms whose gains are the rows of a matrix, and whose shifts are the rows of another.
 
-    Or of one parameter (norms, 2, d), which does not say whether gains or shifts come first.
+    Or both are rows of a parameter (norms, 2, d); then it is unknown whether gains come first.
     """
     for info in _stacks(infos, {count}):
         if info.shape[1:-1] == (2,) and info.shape[-1] in sizes:
@@ -154,7 +155,7 @@ def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) 
     held = [info for info in held if info.shape[1] in sizes]
     shifts, is_sure = [info.path for info in held if _words(info.path) & SHIFT], True
     named = [i for i in held if _words(i.path) & (GAIN | NORM) and i.path not in shifts]
-    if not named and not shifts and len(held) == 2:  # names that say nothing, of the right sizes
+    if not named and not shifts and len(held) == 2:  # the right sizes, but no helpful names
         named, shifts = held[:1], [held[1].path]
         is_sure = False
     return [
@@ -167,17 +168,17 @@ def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) 
 def rows_in_stacks(
     infos: Sequence[ParameterInfo], layers: int, in_layer: int, around: int
 ) -> dict[str, int]:
-    """How many rows each layer has in the parameters that hold the norms of all layers, by path.
+    """The rows for each layer in parameters that hold all norms of all layers, by path.
 
-    Norms around the layers may stand below these. What has one row for each layer is no such
-    parameter: it stacks one norm of every layer, as others stack one matrix of every layer.
+    Rows for norms around the layers may follow. A parameter with a single row for each layer is
+    excluded: it stacks the same norm of every layer, as others stack the same matrix.
     """
     heights = {layers * in_layer, layers * in_layer + around} - {layers}
     return {info.path: in_layer for info in _stacks(infos, heights)}
 
 
 def _stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterInfo]:
-    """Bare parameters that hold so many norms, by their names: all gains, all shifts, or both."""
+    """Bare parameters whose names and shapes fit gains, shifts or both of so many norms."""
     named = [info for info in infos if not info.owner and len(info.shape) in (2, 3)]
     named = [info for info in named if info.shape[1:-1] in ((), (2,))]
     words = STACKED | NORM
@@ -185,24 +186,24 @@ def _stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterI
 
 
 def _numbers(info: ParameterInfo) -> list[str]:
-    """The numbers in a path, which say what belongs together where words do not."""
+    """The numbers in a path, which pair gains and shifts if words do not."""
     return [word for word in WORD.findall(info.path) if word.isdigit()]
 
 
 def _words(path: str) -> frozenset[str]:
-    """The words and numbers in a path, without the s of a list of several."""
+    """The words and numbers in a path, with known words in the singular."""
     known = GAIN | SHIFT | NORM
     singular = ((word, word.removesuffix("s")) for word in WORD.findall(path.lower()))
     return frozenset(one if one in known else word for word, one in singular)
 
 
-# --- which is which ------------------------------------------------------------------------------
+# --- matching norms ------------------------------------------------------------------------------
 
 
 def candidates(
     roles: Sequence[Norm], found: Sequence[Norm], aliases: NameAliases
 ) -> Iterator[Adoption]:
-    """Every way to give the roles of norms to the student's: as named, else in every order."""
+    """All ways to match norms: by name, and the others in every order."""
     for order in _orders(roles, found, aliases):
         for turned in (False, True) if any(not one.is_sure for one in found) else (False,):
             yield _matched(roles, order, found, turned)
@@ -211,12 +212,12 @@ def candidates(
 def _orders(
     roles: Sequence[Norm], found: Sequence[Norm], aliases: NameAliases
 ) -> Iterator[tuple[Norm | None, ...]]:
-    """Which of the student's norms is which of the reference's; None where there are too few."""
+    """The student's norms in the order of the reference's; None for each that is lacking."""
     spelled = spellings([role.name for role in roles], aliases)
     named = {meant(norm.name, spelled): norm for norm in found}
     fixed = {name: norm for name, norm in named.items() if name}
     if len([norm for norm in found if meant(norm.name, spelled)]) != len(fixed):
-        fixed = {}  # two have names that mean the same
+        fixed = {}  # two names have the same meaning
     left = [norm for norm in found if norm not in fixed.values()]
     open_roles = [role for role in roles if role.name not in fixed]
     fit = [[n for n in left if n.shape == role.shape] for role in open_roles]
@@ -230,7 +231,7 @@ def _orders(
 def _matched(
     roles: Sequence[Norm], order: Sequence[Norm | None], found: Sequence[Norm], turned: bool
 ) -> Adoption:
-    """These roles given to these norms; `turned` swaps gain and shift where names tell nothing."""
+    """A match of roles with norms; `turned` swaps gain and shift if names do not help."""
     slots: list[Slot] = []
     missing: list[str] = []
     for role, norm in zip(roles, order, strict=True):

@@ -1,8 +1,8 @@
-"""The parts of a block that hold matrices, as its attention: where the student has their weights.
+"""Matches the parts of a block that hold matrices, such as its attention.
 
 A branch of the student's tree that holds the weights of a part, and no other matrix, is that part.
-What stands in no such branch is matched, as a whole, with the parts that are left. Where no name
-says which branch is which part, they come in the order of both; the other orders are tried later.
+Parameters outside of such branches are matched together with the remaining parts. Without
+meaningful names, branches and parts are paired in their order; other orders come later.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from grader.proxies.slots import (
 from grader.proxies.trees import branches, size_of
 from grader.wire import ParameterInfo
 
-INITIAL = re.compile(r"\b[A-Za-z]")  # of each step of a path
-MAX_ORDERS = 24  # in which parts without a name are tried: of four, all
+INITIAL = re.compile(r"\b[A-Za-z]")  # the first letter of each step of a path
+MAX_ORDERS = 24  # orders that are tried for parts without names; enough for four parts
 
-Part = tuple[str, Roles]  # its name, and its roles without that name
+Part = tuple[str, Roles]  # its name, and its roles without the name
 Infos = tuple[ParameterInfo, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class _Branch:
-    """A branch of the student's tree, and how it holds each of the parts that it may be."""
+    """A branch of the student's tree, with its matches for each part that it may be."""
 
     path: str
     infos: Infos
@@ -45,23 +45,23 @@ class _Branch:
 
     @property
     def form(self) -> object:
-        """What stands below it: the same for two attentions of one class."""
+        """The paths and shapes below the branch, which are equal for modules of the same class."""
         start = len(self.path)
         return tuple((info.path[start:], tuple(info.shape)) for info in self.infos)
 
 
-# Something that is matched by itself: its form, and the ways to match it.
+# The form of a piece that is matched separately, and its matches.
 _Options = tuple[object, Sequence[Adoption]]
 
 
 def candidates(
     parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
 ) -> Iterator[Adoption]:
-    """Every way to match these parts, likeliest first; raises `Unadoptable` if there is none."""
+    """All ways to match these parts, likeliest first; raises `Unadoptable` if there are none."""
     found = _branches_of(parts, infos, counts, aliases)
     refused: list[Unadoptable] = []
     matched: list[list[_Options]] = []
-    # A branch may hold as many numbers as a part, and be none: then none of them counts.
+    # Placing no branch is the last resort: a branch of the right size may be something else.
     for placed in chain(_placed([part for part, _ in parts], found, aliases), [{}]):
         if not placed and matched:
             break
@@ -82,9 +82,10 @@ def candidates(
 
 
 def _combined(options: Sequence[_Options], *, alike: bool) -> Iterator[tuple[Adoption, ...]]:
-    """One way for each: where several are of one form, the same for all of these, or not.
+    """Choose a match for each piece.
 
-    Who wrote a class once meant the same by it twice. So these are few, and come first.
+    With `alike`, pieces of the same form get the same match. These choices are few, and likelier,
+    since modules of the same class usually work the same way.
     """
     forms = [form for form, _ in options]
     ways = [some for _, some in options]
@@ -99,13 +100,13 @@ def _combined(options: Sequence[_Options], *, alike: bool) -> Iterator[tuple[Ado
             yield tuple(some[number] for some, number in zip(ways, numbers, strict=True))
 
 
-# --- parts in branches of their own --------------------------------------------------------------
+# --- parts in separate branches -------------------------------------------------------------------
 
 
 def _branches_of(
     parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
 ) -> list[_Branch]:
-    """The branches that may be one of these parts each, those near the root first."""
+    """The branches that may be one of these parts, those near the root first."""
     found: list[_Branch] = []
     for path, held in branches(infos):
         if any(path.startswith(f"{above.path}.") for above in found):
@@ -117,10 +118,10 @@ def _branches_of(
 
 
 def _whole(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
-    """How these parameters hold all of these weights, and no other matrix; none if they do not."""
+    """The matches in which these parameters hold all of the weights, and no other matrix."""
     weights = [role for role, shape in wanted.roles if len(shape) == 2]
     layers = [info.shape for info in wanted.parameters if len(info.shape) > 1]
-    # One layer may be as large as an attention, and holds none: its output goes into another layer.
+    # A single layer may be as large as an attention, but cannot hold several of its matrices.
     size = size_of(shape for _, shape in wanted.roles)
     if size_of(layers) != size or len(layers) < min(len(weights), 2):
         return ()
@@ -130,13 +131,13 @@ def _whole(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
         return ()
     matrices = {role for role, _ in wanted.roles if not role.endswith(".bias")}
     whole = [one for one in found if matrices.isdisjoint(one.missing)]
-    # Nothing is lost by leaving out ways that find no place for a bias which others place.
+    # Matches that miss a bias are dropped if others place it.
     least = min((len(one.missing) for one in whole), default=0)
     return tuple(one for one in whole if len(one.missing) == least)
 
 
 def _within(branch: _Branch, part: str, parts: Sequence[Part]) -> list[Adoption]:
-    """How a branch holds a part, under the names that its roles have in the block."""
+    """The matches of a part in a branch, with the names that its roles have in the block."""
     home = dict.fromkeys((role for role, _ in dict(parts)[part]), part)
     return [renamed(way, home) for way in branch.ways[part]]
 
@@ -144,7 +145,7 @@ def _within(branch: _Branch, part: str, parts: Sequence[Part]) -> list[Adoption]
 def _placed(
     parts: Sequence[str], found: Sequence[_Branch], aliases: NameAliases
 ) -> Iterator[dict[str, _Branch]]:
-    """Every way to say which branch is which part: as named, else in the order of both."""
+    """All ways to assign branches to parts: by name, and the others in every order of parts."""
     fixed = _named(parts, found, aliases)
     free = [branch for branch in found if branch not in fixed.values()]
     open_parts = [part for part in parts if part not in fixed]
@@ -165,7 +166,7 @@ def _placed(
 def _named(
     parts: Sequence[str], found: Sequence[_Branch], aliases: NameAliases
 ) -> dict[str, _Branch]:
-    """The branches whose names say which part they are, and no other branch's says the same."""
+    """The branches whose names mean a part, if no other branch's name means it too."""
     spelled = spellings(parts, aliases)
     named = [(meant(branch.path, spelled), branch) for branch in found]
     able = [(part, branch) for part, branch in named if part is not None and part in branch.ways]
@@ -173,11 +174,11 @@ def _named(
     return {part: branch for part, branch in able if sure[part] == 1}
 
 
-# --- parts whose layers stand among others -------------------------------------------------------
+# --- parts without a separate branch --------------------------------------------------------------
 
 
 def _around(infos: Infos, found: Sequence[_Branch], placed: Sequence[_Branch]) -> Infos:
-    """What stands in none of the branches that were placed: first what stands in none at all."""
+    """The parameters outside of the placed branches, those outside of all branches first."""
     taken = {info.path for branch in found for info in branch.infos}
     over = chain.from_iterable(branch.infos for branch in found if branch not in placed)
     return (*(info for info in infos if info.path not in taken), *over)
@@ -186,7 +187,7 @@ def _around(infos: Infos, found: Sequence[_Branch], placed: Sequence[_Branch]) -
 def _in_pools(
     parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
 ) -> Iterator[Adoption]:
-    """Match what stands in no branch of its own with the parts that have none."""
+    """All matches of the parts without a branch with the parameters outside of placed branches."""
     if not parts:
         yield Adoption((), frozenset(), (), tuple(info.path for info in infos))
         return
@@ -204,11 +205,10 @@ def _in_pools(
 def _pools(
     parts: Sequence[Part], infos: Infos, aliases: NameAliases
 ) -> Iterator[tuple[list[Part], Infos]]:
-    """Parts that can be matched together, with the parameters that may be theirs.
+    """Parts that can be matched together, with the parameters that may belong to them.
 
-    Of two attentions, roles have the same names: what belongs to the second is told by a word in
-    its name, as ``cross_q`` beside ``q``; by a number, as ``q2`` beside ``q1``; or by a letter, as
-    ``bq`` beside ``aq``.
+    Two attentions have the same roles. The second one's parameters differ by a word in the name
+    (``q`` and ``cross_q``), by a number (``q1`` and ``q2``) or by a letter (``aq`` and ``bq``).
     """
     pool: list[Part] = []
     left = list(infos)
@@ -231,7 +231,7 @@ def _pools(
 
 
 def _halves(infos: Sequence[ParameterInfo]) -> tuple[Infos, Infos]:
-    """Of what is alike but for a number in its name, or else for a letter: both halves."""
+    """Two halves of the parameters whose names differ only in a number, or else in a letter."""
     for key in (bare, partial(INITIAL.sub, "")):
         alike: dict[object, list[ParameterInfo]] = {}
         for info in infos:

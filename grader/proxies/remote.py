@@ -1,9 +1,9 @@
 """The proxies that a test sees: ``student.softmax_naive(x)``, ``student.CausalAttention(3, 4)``.
 
-A call crosses to the student's process and comes back as plain tensors, already checked against
-the contract. It is a `torch.autograd.Function` on this side: ``backward()`` sends the output's
-gradient over and brings back the gradients of inputs and parameters, so that a test treats
-``theirs`` and ``ours`` alike.
+A call runs in the student's process; its result comes back as plain tensors that satisfy the
+contract. On this side the call is a `torch.autograd.Function`: ``backward()`` sends the output's
+gradient over and receives the gradients of inputs and parameters. Thus a test can treat ``theirs``
+and ``ours`` alike.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from grader.proxies.calls import (
     Observation,
     first_outcome,
     make_calls,
+    mirror_of,
     observed,
     order_of,
     plain_value,
     require_believable,
-    stand_in,
     unexpected,
 )
 from grader.wire import payload
@@ -48,22 +48,22 @@ class Student:
 
 
 class _Remote:
-    """Refuses what would silently compare or unpack a proxy instead of a tensor."""
+    """Raises `AuthorError` for operators that would use a proxy as if it were a tensor."""
 
     def __init__(self, calls: Calls, contract: Contract) -> None:
         self._calls = calls
         self.contract = contract
         self.name = contract.name
 
-    def remember(self, what: str) -> None:
-        """What a test saw and results do not show, for a diagnosis."""
-        self._calls.seen.heard.append(what)
+    def remember(self, observation: str) -> None:
+        """Record an observation that results do not show, for a diagnosis."""
+        self._calls.seen.results.append(observation)
 
     def remember_refusal(self) -> None:
-        """The last exception was asked for: which one it was tells no mistake from another."""
-        heard = self._calls.seen.heard
-        if heard and isinstance(heard[-1], wire.Raised):
-            heard[-1] = "raised, as it should"
+        """Record that the last exception was expected; its kind says nothing about mistakes."""
+        results = self._calls.seen.results
+        if results and isinstance(results[-1], wire.Raised):
+            results[-1] = "raised, as it should"
 
     def _refuse(self, *_: object) -> NoReturn:
         raise AuthorError(
@@ -83,19 +83,19 @@ class _Remote:
 
 
 class _RemoteCallable(_Remote):
-    """What can be called, alone, many times or under observation."""
+    """A function or module, which can be called once, many times or under observation."""
 
-    _target: str | int  # its name, or the handle of a module
-    made_with: Sequence[Any] = ()  # a module's
-    _mirrors: Mapping[str, Tensor] = {}  # a module's
-    _own_weights = False  # a module's, which nobody has given it
+    _target: str | int  # a function's name, or a module's handle
+    made_with: Sequence[Any] = ()  # a module's arguments
+    _mirrors: Mapping[str, Tensor] = {}  # of a module's parameters
+    _own_weights = False  # whether a module still has its random weights
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it there; the result is checked against the contract."""
+        """Call it in the student's process, and check the result against the contract."""
         return self.each([arguments])[0]
 
     def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
-        """Several calls in one message: one round trip instead of many."""
+        """Make several calls in a single round trip."""
         return make_calls(
             self._calls,
             self.contract,
@@ -107,7 +107,7 @@ class _RemoteCallable(_Remote):
         )
 
     def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
-        """A call whose operations are counted; torch functions `altered` give something else."""
+        """Make a call whose operations are counted; the functions in `altered` change results."""
         return observed(
             self._calls,
             self.contract,
@@ -128,10 +128,10 @@ class RemoteFunction(_RemoteCallable):
 
 
 class RemoteClass(_Remote):
-    """A class of the submission; calling it makes a module there."""
+    """A class of the submission; calling it makes a module in the student's process."""
 
     def __call__(self, *arguments: Any) -> RemoteModule:
-        """Make a module there."""
+        """Make a module in the student's process."""
         calls, session = self._calls, self._calls.session
         fits(self.contract.call, arguments, self.name)
         handle = next(session.handles)
@@ -173,26 +173,26 @@ class RemoteModule(_RemoteCallable):
         self.made_with = made_with
         self.structure = structure
         self.training = structure.training
-        self.adoption: Any = None  # how weights were given to it, once they were
+        self.adoption: Any = None  # the match of its weights, once they are adopted
         self.aliases = calls.parameter_aliases
         self._own_weights = bool(structure.parameters)
-        # Stand-ins that collect gradients; the values live in the student's process.
+        # Local tensors that collect gradients; the real values are in the student's process.
         self._mirrors: dict[str, Tensor] = {
-            info.path: stand_in(info) for info in structure.parameters
+            info.path: mirror_of(info) for info in structure.parameters
         }
 
     def train(self) -> RemoteModule:
-        """Training mode."""
+        """Switch to training mode."""
         self.training = True
         return self._convert("train")
 
     def eval(self) -> RemoteModule:
-        """Evaluation mode."""
+        """Switch to evaluation mode."""
         self.training = False
         return self._convert("eval")
 
     def double(self) -> RemoteModule:
-        """Parameters and buffers in float64."""
+        """Convert parameters and buffers to float64."""
         return self.to(torch.float64)
 
     def to(self, target: torch.dtype | str) -> RemoteModule:
@@ -209,22 +209,23 @@ class RemoteModule(_RemoteCallable):
         return self
 
     def reset(self) -> RemoteModule:
-        """Back to a new module, made with the same arguments."""
+        """Replace it by a new module, made with the same arguments."""
         fresh = RemoteClass(self._calls, self.contract)(*self.made_with)
         self.__dict__.update(fresh.__dict__)
         return self
 
     def parameters(self) -> dict[str, Tensor]:
-        """Stand-ins by path: right in shape and dtype, and filled with ``.grad`` by backward.
+        """Local tensors by path, of the right shape and dtype; ``backward`` sets their ``.grad``.
 
-        Their values are not the student's; `values` fetches those.
+        Their values are zero; `values` fetches the student's.
         """
         return dict(self._mirrors)
 
     def values(self) -> dict[str, Tensor]:
-        """A copy of each parameter's and each buffer's value, by path.
+        """Copies of the values of all parameters and buffers, by path.
 
-        Raises `AssertionError` where a parameter is not what it was when the module was made.
+        Raises `AssertionError` if a parameter has vanished or changed its shape since the module
+        was made.
         """
         outcome = first_outcome(self._calls.session.run(wire.Describe(self.handle, values=True)))
         if not isinstance(outcome, wire.Structure):
@@ -235,8 +236,8 @@ class RemoteModule(_RemoteCallable):
                 then = tuple(info.shape)
                 raise AssertionError(
                     f"{info.path} was there with shape {then} when the module was made, and "
-                    "after a call it is gone or has another shape: make parameters in __init__, "
-                    "and let forward leave them as they are"
+                    "after a call it is gone or has another shape. Make parameters in __init__, "
+                    "and do not replace them in forward"
                 )
         return {
             info.path: plain_value(info.value)
@@ -245,7 +246,7 @@ class RemoteModule(_RemoteCallable):
         }
 
     def buffers(self) -> list[wire.ParameterInfo]:
-        """What is known of each buffer."""
+        """The description of each buffer."""
         return list(self.structure.buffers)
 
     def modules(self) -> list[str]:
@@ -253,7 +254,7 @@ class RemoteModule(_RemoteCallable):
         return list(self.structure.modules)
 
     def assign(self, values: Mapping[str, Tensor]) -> None:
-        """Overwrite parameters by path; travels with the next call."""
+        """Overwrite parameters by path. The message travels with the next call."""
         packed = {path: payload.pack_tensor(value) for path, value in values.items()}
         self._calls.session.later(wire.Assign(self.handle, packed))
         self._own_weights = False
@@ -261,7 +262,7 @@ class RemoteModule(_RemoteCallable):
     def try_all(
         self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
     ) -> list[Any]:
-        """The results under each of these weights, in one message; None where it raised."""
+        """The result with each of these weights, in one message; None if the call raised."""
         calls: list[wire.Call] = []
         for candidate in candidates:
             packed = {path: payload.pack_tensor(value) for path, value in candidate.items()}
@@ -277,21 +278,21 @@ class RemoteModule(_RemoteCallable):
 
     @property
     def habits(self) -> tuple[object, ...]:
-        """The ways in which weights were given to earlier modules of this class; see `adoption`."""
+        """The ways in which earlier modules of this class were matched; see `adoption`."""
         return self._calls.habits(self.name)
 
     def remember_habit(self, habit: object) -> None:
-        """One more, unless it is known: a class has one with biases, and one without."""
+        """Add a habit; a class may have several, such as with and without biases."""
         if habit not in self.habits:
             habits = self._calls.seen.habits
             habits[self.name] = (*habits.get(self.name, ()), habit)
 
-    def remember_make(self, what: str) -> None:
-        """What tells this module from others before it is called, for a diagnosis.
+    def remember_make(self, description: str) -> None:
+        """Record a description of the module before any call, for a diagnosis.
 
-        It takes the place of the bare shapes of its parameters.
+        It replaces the shapes of the module's parameters.
         """
-        self._calls.seen.made[self.handle] = what
+        self._calls.seen.made[self.handle] = description
 
     @property
     def is_lazy(self) -> bool:
@@ -299,7 +300,7 @@ class RemoteModule(_RemoteCallable):
         return any(info.owner.startswith("Lazy") for info in self.structure.parameters)
 
     def call_first(self, arguments: Sequence[Any]) -> None:
-        """Call it with these arguments, whatever comes of it, and look at its weights again."""
+        """Call it with these arguments, ignore the result, and fetch its structure again."""
         packed = [payload.pack_input(argument) for argument in arguments]
         call = wire.Invoke(self.handle, packed, [], wire.TRIAL)
         outcome = first_outcome(self._calls.session.run(call, wire.Describe(self.handle))[1:])
@@ -307,4 +308,4 @@ class RemoteModule(_RemoteCallable):
             raise unexpected(outcome)
         require_believable(outcome)
         self.structure = outcome
-        self._mirrors = {info.path: stand_in(info) for info in outcome.parameters}
+        self._mirrors = {info.path: mirror_of(info) for info in outcome.parameters}

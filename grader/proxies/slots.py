@@ -1,8 +1,9 @@
-"""What a match is: which rows of which of a student's parameters hold which weights.
+"""The data of a match: which rows of a student's parameters hold which of a reference's weights.
 
-The reference's weights have roles, as ``W_query``: each is one matrix, or a bias. `WantedRoles` are
-what is looked for, and among which parameters. An `Adoption` is what is found, as one `Slot` after
-another; that of a model is joined from those of its parts. `Unadoptable` says why there is none.
+Each of the reference's weights has a role, such as ``W_query``; it is a matrix or a bias.
+`WantedRoles` describes a search: roles, and the parameters among which to find them. An `Adoption`
+is a match, made of `Slot`s; that of a model is joined from those of its parts. `Unadoptable` says
+why there is no match.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from grader.proxies.layouts import FLAT, Layout
 from grader.proxies.names import bare
 from grader.wire import ParameterInfo
 
-MAX_CANDIDATES = 600  # ways to match one student's parameters: the others are not looked for
-LAYER = re.compile(r"\.\d+\.")  # in a role of a model: blocks.2.norm1
+MAX_CANDIDATES = 600  # matches of a student's parameters, after which a search ends
+LAYER = re.compile(r"\.\d+\.")  # in a model's role, such as blocks.2.norm1
 
-Roles = tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix
+Roles = tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix or bias
 
 
 class Unadoptable(AssertionError):
-    """The student's module has no place for a weight; the text is for the student."""
+    """Raised if a student's module has no place for a weight; the text is for the student."""
 
 
 @dataclass(frozen=True)
 class Slot:
     """Rows [start, stop) of a student's parameter hold rows [at, …) of a role's matrix.
 
-    In a layout by input, they hold its columns.
+    In a layout by input, they hold the matrix's columns instead.
     """
 
     path: str
@@ -43,18 +44,18 @@ class Slot:
 
 @dataclass(frozen=True)
 class Adoption:
-    """How the weights were matched. `missing` and `extra` are for tests of structure."""
+    """A match of weights. Tests of structure read `missing` and `extra`."""
 
     slots: tuple[Slot, ...]
     layouts: frozenset[tuple[str, Layout]]  # of the student's weights, by path
-    missing: tuple[str, ...]  # roles of the reference without a partner; zero there from now on
-    extra: tuple[str, ...]  # parameters of the student without a partner; biases among them zero
+    missing: tuple[str, ...]  # roles without a parameter; set to zero in the reference
+    extra: tuple[str, ...]  # parameters without a role; biases among them are set to zero
 
     @cached_property
     def habit(self) -> object:
-        """What matches of one class share, whatever its sizes: the layout, and roles in order.
+        """The layouts and the order of roles, without sizes and numbers of layers.
 
-        And however many layers it has.
+        Correct matches of the same class have the same habit.
         """
         roles = dict.fromkeys((bare(s.path), LAYER.sub(".", s.role)) for s in self.slots)
         laid = frozenset((bare(path), layout) for path, layout in self.layouts)
@@ -65,7 +66,7 @@ class Adoption:
         return dict(self.layouts)
 
     def layout(self, path: str) -> Layout:
-        """The layout of a parameter; what has none is a bias."""
+        """The layout of a parameter; parameters without an entry are biases."""
         return self._layout_of.get(path, FLAT)
 
     def homes(self) -> dict[str, set[str]]:
@@ -76,18 +77,18 @@ class Adoption:
         return roles
 
     def in_roles(self) -> str:
-        """What the student's module has and lacks, whatever it is called and however it is cut."""
+        """The missing roles and the extra parameters, in words that do not depend on names."""
         homes = self.homes()
-        beside = [
+        extra = [
             f"{role} {path.rpartition('.')[2]}"
             for path in self.extra
             for role in sorted(homes.get(path.rpartition(".")[0], {"elsewhere"}))
         ]
-        return f"lacks {sorted(self.missing)}, has {sorted(set(beside))}"
+        return f"lacks {sorted(self.missing)}, has {sorted(set(extra))}"
 
 
 def joined(*found: Adoption) -> Adoption:
-    """Matches of several parts as one."""
+    """Join the matches of several parts into one."""
     return Adoption(
         tuple(chain.from_iterable(one.slots for one in found)),
         frozenset(chain.from_iterable(one.layouts for one in found)),
@@ -97,7 +98,7 @@ def joined(*found: Adoption) -> Adoption:
 
 
 def renamed(found: Adoption, home: Mapping[str, str]) -> Adoption:
-    """A match of a part's roles, under the names that they have in the whole."""
+    """A match of a part, with the names that its roles have in the whole."""
 
     def named(role: str) -> str:
         return f"{home[role]}.{role}".lstrip(".")
@@ -110,18 +111,15 @@ def renamed(found: Adoption, home: Mapping[str, str]) -> Adoption:
 
 
 def likeliest(found: Iterable[Adoption]) -> tuple[Adoption, ...]:
-    """The first of these ways; before others, those that leave nothing over.
-
-    Where a probe takes both, they are likelier.
-    """
+    """The first `MAX_CANDIDATES` matches, sorted by the number of missing and extra parts."""
     some = islice(found, MAX_CANDIDATES)
     return tuple(sorted(some, key=lambda one: len(one.missing) + len(one.extra)))
 
 
 @dataclass(frozen=True)
 class WantedRoles:
-    """Places for these roles, among these parameters."""
+    """A search: find places for these roles among these parameters."""
 
     roles: Roles
     parameters: tuple[ParameterInfo, ...]
-    counts: tuple[int, ...]  # that the module was made with: one may be its number of heads
+    counts: tuple[int, ...]  # integers that the module was made with, such as the number of heads

@@ -1,4 +1,4 @@
-"""A student's tree of modules, read from the paths of its parameters: layers, and branches."""
+"""Finds layers and branches in a student's tree of modules, by the paths of its parameters."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from grader.wire import ParameterInfo
 
 @dataclass(frozen=True)
 class Layers:
-    """A list of parts that are alike, and what stands around it."""
+    """The parameters of equal layers, and those around the layers."""
 
     around: tuple[ParameterInfo, ...]
-    first: tuple[ParameterInfo, ...]  # the first layer's, by the path that all layers share
-    paths: tuple[Mapping[str, str], ...]  # of each layer: such a path, and the one in the module
-    # Whether each parameter holds that of all layers, the first on top; what is around comes last.
+    first: tuple[ParameterInfo, ...]  # of the first layer, by the paths that all layers share
+    paths: tuple[Mapping[str, str], ...]  # for each layer, from shared paths to the module's
+    # Whether each parameter stacks the rows of all layers, followed by rows around the layers.
     is_stacked: bool = False
 
 
 def layers_of(
     infos: Sequence[ParameterInfo], count: int, numbers: int, rows: Mapping[str, int]
 ) -> Layers | None:
-    """Find `count` layers whose matrices hold at least `numbers` each; None if there are none.
+    """Find `count` layers whose matrices have at least `numbers` elements each, or return None.
 
-    Layers may stand in a list, under names of their own, or as several lists: one of all
-    attentions, one of all norms. Some parameters hold several `rows` of each layer.
+    Layers may form a list, have separate names, or be spread over several lists, such as a list of
+    attentions and a list of norms. `rows` gives the rows for each layer in stacked parameters.
     """
     around: list[ParameterInfo] = []
     found: list[dict[str, ParameterInfo]] = [{} for _ in range(count)]
     _gather("", infos, around, found)
-    # Or more: a layer may keep the gains of its norms in a matrix, or have one too many.
+    # More elements are fine: a layer may have gains in a matrix, or an extra matrix.
     if size_of(info.shape for info in found[0].values()) < numbers:
         return _stacked(infos, count, numbers, rows)
     return Layers(
@@ -47,7 +47,7 @@ def layers_of(
 def _stacked(
     infos: Sequence[ParameterInfo], count: int, numbers: int, rows: Mapping[str, int]
 ) -> Layers | None:
-    """Layers whose weights are one parameter of each kind, as ``qkv`` of (layers, d, 3 · d)."""
+    """Layers whose weights are stacked, such as a ``qkv`` of shape (layers, d, 3 · d)."""
     first: list[ParameterInfo] = []
     around: list[ParameterInfo] = []
     for info in infos:
@@ -74,19 +74,19 @@ def _gather(
     around: list[ParameterInfo],
     found: list[dict[str, ParameterInfo]],
 ) -> None:
-    """Sort what stands below a path into layers and what is around them."""
+    """Sort the parameters below a path into layers and those around them."""
     children = _children(at, infos)
     for steps in _series(_alike(at, children), len(found)):
         in_list = all(step.isdigit() for step in steps)
-        # The norm of one book holds a_2 and b_2, which are no two layers.
+        # A norm may hold parameters a_2 and b_2, which are not two layers.
         stems = {stem(step) for step in steps}
         numbered = len(stems) == 1 and all(last_number(step) is not None for step in steps)
-        # Three lists of three, one of each kind, are no three layers.
-        apart = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
+        # Three lists, each with the same kind of module for all three layers, are not three layers.
+        single = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
         whole = numbered or _holds_matrix(children[steps[0]])
-        # A single part is alike to itself: the only layer is what is numbered as the first.
+        # With a single layer nothing can be compared, so its name must have the first number.
         only = last_number(steps[0]) in ((0,) if in_list else (0, 1))
-        if len(steps) == len(found) and apart and whole and (only or len(found) > 1):
+        if len(steps) == len(found) and single and whole and (only or len(found) > 1):
             in_order = sorted(steps, key=lambda step: last_number(step) or 0)
             for layer, step in zip(found, in_order, strict=True):
                 shared = at + stem(steps[0])
@@ -103,7 +103,7 @@ def _gather(
 
 
 def _children(at: str, infos: Sequence[ParameterInfo]) -> dict[str, list[ParameterInfo]]:
-    """What stands below each next step from a path on."""
+    """The parameters below a path, grouped by the next step."""
     children: dict[str, list[ParameterInfo]] = {}
     for info in infos:
         step = info.path[len(at) :].partition(".")[0]
@@ -112,7 +112,7 @@ def _children(at: str, infos: Sequence[ParameterInfo]) -> dict[str, list[Paramet
 
 
 def _alike(at: str, children: Mapping[str, Sequence[ParameterInfo]]) -> list[list[str]]:
-    """The steps below which the same stands."""
+    """The steps, grouped by equal parameters below them."""
     found: dict[object, list[str]] = {}
     for step, held in children.items():
         start = len(at) + len(step)
@@ -122,14 +122,14 @@ def _alike(at: str, children: Mapping[str, Sequence[ParameterInfo]]) -> list[lis
 
 
 def _is_list(at: str, infos: Sequence[ParameterInfo], count: int) -> bool:
-    """Whether what stands below a path is a list of so many that are alike."""
+    """Whether a path is a list of `count` equal modules."""
     children = _children(at, infos)
     listed = len(children) == count and all(step.isdigit() for step in children)
     return listed and len(_alike(at, children)) == 1
 
 
 def _series(alike: Iterable[list[str]], count: int) -> Iterator[list[str]]:
-    """What is alike; where that is too many, what differs only in a number: ``up_0``, ``up_1``."""
+    """Groups of equal steps; a group that is too large is split by names without numbers."""
     for steps in alike:
         if len(steps) <= count:
             yield steps
@@ -147,7 +147,7 @@ def _holds_matrix(infos: Sequence[ParameterInfo]) -> bool:
 def branches(
     infos: Sequence[ParameterInfo],
 ) -> Iterator[tuple[str, tuple[ParameterInfo, ...]]]:
-    """Every path that something stands below, those near the root first; with what stands there."""
+    """Every path that has parameters below it, with these; paths near the root come first."""
     below: dict[str, list[ParameterInfo]] = {}
     for info in infos:
         steps = info.path.split(".")
@@ -158,5 +158,5 @@ def branches(
 
 
 def size_of(shapes: Iterable[Sequence[int]]) -> int:
-    """How many numbers the matrices among these shapes hold."""
+    """The number of elements in the matrices among these shapes."""
     return sum(prod(shape) for shape in shapes if len(shape) > 1)

@@ -20,7 +20,7 @@ TestStatus = Literal[
 # The test ran to its end: the result was wrong, or the answer raised an exception.
 WRONG: tuple[TestStatus, ...] = ("failed", "error")
 # The test ran and did not pass, and the grader is not at fault.
-UNWELL: tuple[TestStatus, ...] = (*WRONG, "timeout", "memory", "crashed")
+NOT_PASSED: tuple[TestStatus, ...] = (*WRONG, "timeout", "memory", "crashed")
 
 MatrixCell = bool | float | Literal["nan", "inf", "-inf"]
 Matrix = tuple[tuple[MatrixCell, ...], ...]
@@ -60,7 +60,7 @@ class TestResult(msgspec.Struct, frozen=True):
     behaviour: tuple[str, ...] = ()  # how the answer behaves differently from a right answer
 
     @property
-    def told(self) -> str | None:
+    def message_with_case(self) -> str | None:
         """The message, with its case in front."""
         return f"[{self.case}] {self.message}" if self.case and self.message else self.message
 
@@ -71,7 +71,7 @@ class TestResult(msgspec.Struct, frozen=True):
 # exercises that it uses are right; it uses no forbidden operation; it keeps the rules at its heart.
 # Names of test functions begin with test_.
 EXISTS, SIGNATURE, BASES, OPERATIONS, HEART = "exists", "signature", "bases", "operations", "heart"
-FIRSTS = frozenset({EXISTS, SIGNATURE, BASES, OPERATIONS, HEART})
+ENGINE_CHECKS = frozenset({EXISTS, SIGNATURE, BASES, OPERATIONS, HEART})
 
 
 class ExerciseResult(msgspec.Struct, frozen=True):

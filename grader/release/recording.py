@@ -33,7 +33,7 @@ from grader.grading.recorded import Asked, Made, RecordedCall, Weight, asked_key
 from grader.grading.replays import Given
 from grader.grading.rows import Key, Rows, cache, kept_under, write_rows
 from grader.grading.sheet import Entry, NamedMistake, Sheet
-from grader.mistakes import Variant
+from grader.mistakes import Variant, load_library
 from grader.proxies.adoption import biases, probe, without_biases
 from grader.records.faults import CallError
 from grader.run.workers import share
@@ -83,6 +83,7 @@ def _entry(rows: Rows, exercise: str) -> Entry | None:
 def _public(rows: Rows, course: Course) -> dict[Key, bytes]:
     """The rows that a student may have. They are the same whatever was graded before."""
     public: dict[Key, bytes] = {}
+    single = {variant.id for variant in load_library(course).variants}
     for name in course.exercises:
         entry = _entry(rows, name)
         if entry is None:
@@ -100,7 +101,7 @@ def _public(rows: Rows, course: Course) -> dict[Key, bytes]:
                 if (
                     key.kind == "asked"
                     or (key.kind == "gave" and key.name in answers)
-                    or (key.kind == "built" and _may_follow(course, name, key, found))
+                    or (key.name in single and _may_follow(course, name, key, found))
                 ):
                     public[key] = value
     return public
@@ -111,12 +112,14 @@ def _may_follow(course: Course, exercise: str, key: Key, found: Mapping[Key, byt
 
     Not where it raises: see `Diagnosis.follows`. And the error's text would tell how to feign it.
     """
+    if key.kind != "built":
+        return False
     base = key.name.partition("/")[0]
     gone = found.get(key._replace(name=_gone(base).id))
     if base not in course.exercises[exercise].requires or gone is None or _given(gone).passed:
         return False
     given = _given(found[key])
-    return not given.passed and shows_numbers(given.heard)
+    return not given.passed and shows_numbers(given.results)
 
 
 def _given(value: bytes) -> Given:
@@ -126,7 +129,7 @@ def _given(value: bytes) -> Given:
 def _gone(exercise: str) -> Variant:
     """A mistake that shows which cases use an exercise."""
     text = f"def {exercise}(*_): raise RuntimeError"
-    return Variant(exercise, "gone", "mistake", "", "", text)
+    return Variant(exercise, "(gone)", "mistake", "", "", text)
 
 
 # --- at a desk -----------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ def _caught(sheet: Sheet, name: str, cases: Sequence[tuple[Test, Case]]) -> Iter
     pairs = sheet.pairs(name)
     for variant in (*sheet.mistakes(name), *pairs):
         givens = [sheet.given(variant, test.key, case.label) for test, case in cases]
-        if any(given.heard for given in givens):  # a case that passes has none
+        if any(given.results for given in givens):  # a case that passes has none
             yield NamedMistake(
                 variant.slug, variant.title, variant.hint, variant in pairs, tuple(variant.same_as)
             )
@@ -188,7 +191,7 @@ def _refuse_answers_in_questions(
     mistakes = (
         variant
         for variant in sheet.mistakes(test.exercise)
-        if shows_numbers(sheet.given(variant, test.key, case.label).heard)
+        if shows_numbers(sheet.given(variant, test.key, case.label).results)
     )
     for variant in islice(mistakes, WRONG):
         doubts = _Doubts(notes)
@@ -221,7 +224,7 @@ class _Notes:
             made.append(entry)
         self.endings.append(lambda: self._note_probes(exercise, module, arguments))
 
-    def consulted(
+    def called(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
         """See `Listener`."""
@@ -292,7 +295,7 @@ class _Doubts:
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
         """See `Listener`."""
 
-    def consulted(
+    def called(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
         """See `Listener`."""

@@ -28,7 +28,7 @@ from grader.grades.gradebook import (
 )
 from grader.grades.lookup import refuse_another_seed
 from grader.grading.order import Order, deciding, keys
-from grader.intake import NOBODY, Arrivals, Roster, Submission
+from grader.intake import NO_ROSTER, Arrivals, Roster, Submission
 from grader.records.faults import CallError
 from grader.records.grade import Grade
 from grader.records.rows import Person, Row, counted
@@ -59,7 +59,7 @@ def grade_into(
     cluster: str | None = None,
     replace: bool = False,
     fresh: bool = False,
-    roster: Roster = NOBODY,
+    roster: Roster = NO_ROSTER,
     assignment: str = "",
 ) -> list[Row]:
     """Grade a batch into a gradebook, and return its rows; `report` gets each committed grade.
@@ -130,7 +130,7 @@ def grade_arrivals(
     *,
     replace: bool = False,
     fresh: bool = False,
-    roster: Roster = NOBODY,
+    roster: Roster = NO_ROSTER,
     assignment: str = "",
 ) -> Generator[list[Row]]:
     """Grade new submissions at each look at a folder; yield the rows that changed.

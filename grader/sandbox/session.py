@@ -98,7 +98,7 @@ class Wired(Channel):
 
 
 @dataclass(frozen=True)
-class Asked:
+class StudentCall:
     """A call of the student's code and its outcome; None if there was none."""
 
     call: wire.Call
@@ -155,7 +155,7 @@ class Session:
         self._answered: list[wire.Run] = []  # the running test's requests so far
         self._killed = False  # whether the running test's process was
         self.printed = ""  # by the running test, up to a limit
-        self.said: list[Any] = []  # the running test's calls and their outcomes, where `listens`
+        self.calls: list[Any] = []  # the running test's calls and their outcomes, where `listens`
         self.listens = False
         self._listed = False
         # Answered before any line of the submission runs: this reply is not forged.
@@ -192,7 +192,7 @@ class Session:
         """
         self._answered.clear()
         self.printed = ""
-        self.said = []
+        self.calls = []
         memory_mb = memory_mb or self._limits.memory_mb
         if (self._forbids(exercise), memory_mb) != (self._forbidden, self._memory_mb):
             self.close()
@@ -261,7 +261,7 @@ class Session:
 
     def _note(self, calls: Sequence[wire.Call], outcomes: Sequence[wire.Outcome | None]) -> None:
         if self.listens:
-            self.said += map(Asked, calls, outcomes)
+            self.calls += map(StudentCall, calls, outcomes)
 
     def _time_left(self) -> Left:
         """The time for the next call; raises `StudentLost` without a process to call."""

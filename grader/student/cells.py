@@ -1,8 +1,8 @@
 """The cells of a notebook: what ran in this kernel, what is saved, and who defines a name.
 
-A check reads what was typed into the cells that ran, with the files that they may import; what is
-saved is what a grading reads. A name that is missing, and a stub that was called, are explained
-below the error as IPython shows it. No torch is loaded here.
+A check reads the typed text of the cells that ran, and the files that they may import. A grading
+reads the saved notebook. IPython's errors about a missing name or a stub get an explanation below.
+This module loads no torch.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ NEAR = 0.8  # of two names that may be meant for one another
 
 @dataclass(frozen=True)
 class SavedCell:
-    """A code cell as the file has it, and its number when it ran, if it did."""
+    """A code cell in the file, and its number if it has run."""
 
     text: str
     count: int | None
@@ -89,11 +89,11 @@ class Cells:
     names: Collection[str] = ()  # that the kernel has defined
 
     def sources(self, course: Course) -> tuple[SourceText, ...]:
-        """What a check reads: the cells that ran, and the files that they may import."""
+        """The sources of a check: the cells that ran, and the files that they may import."""
         return (*self._files(course), SourceText(KERNEL, tuple(self.ran[1:])))
 
     def _files(self, course: Course) -> tuple[SourceText, ...]:
-        """What is saved: the student's own files, and those beside a notebook elsewhere."""
+        """The saved files: the student's own, and those next to a notebook in another folder."""
         found = {file.name: file for file in own_files(course)}
         folder = (self.file.parent if self.file is not None else Path.cwd()).resolve()
         if not {*own_folders(course)} & {folder, *folder.parents}:
@@ -103,7 +103,7 @@ class Cells:
 
     @cached_property
     def saved(self) -> Sequence[SavedCell]:
-        """The code cells in the file; none where it cannot be read."""
+        """The code cells in the file; none if the file is unreadable."""
         try:
             cells = json.loads(self.file.read_text("utf-8"))["cells"] if self.file else []
             return [
@@ -115,11 +115,11 @@ class Cells:
             return []
 
     def why_missing(self, name: str, course: Course | None) -> str:
-        """Who defines a name that this kernel does not know, and what to do; or nothing."""
+        """A sentence about a name that the kernel lacks: its cell or file, or a similar name."""
         return self._maker(name, course) or self._nearly(name, course)
 
     def _maker(self, name: str, course: Course | None) -> str:
-        """The cell or the file that defines a name, and what to do; or nothing."""
+        """A sentence that names the cell or the file of a name; or nothing."""
         before = [n for n, text in enumerate(self.ran[:-1]) if _makes(text, name)]
         if before:
             return RUN_AGAIN.format(name=name, count=before[-1])
@@ -135,7 +135,7 @@ class Cells:
         return STARTED_ANEW.format(name=name, line=line, count=cell.count)
 
     def _nearly(self, name: str, course: Course | None) -> str:
-        """What a name may be meant for that nobody defines; or nothing."""
+        """A sentence with a similar name, or with a module to import; or nothing."""
         if name in sys.stdlib_module_names:
             return NOT_IMPORTED.format(name=name)
         files = (read_file(SourceText("cell.ipynb", (text,))) for text in self.ran)
@@ -145,7 +145,7 @@ class Cells:
         return NEARLY.format(name=name, near=near[0]) if near else ""
 
     def elsewhere(self, name: str, course: Course | None) -> str:
-        """Which other notebook or file of the course defines a name; or nothing."""
+        """A sentence that names another notebook or file with this name; or nothing."""
         if course is None:
             return ""
         here = self.file.name if self.file is not None else ""
@@ -162,10 +162,9 @@ class Cells:
     def notes(
         self, course: Course, checked: Sequence[SourceText], solved: Mapping[str, bool]
     ) -> list[str]:
-        """Why the verdicts on what was `checked` may not be about what the student sees.
+        """Sentences about answers that differ between the checked cells, the kernel and the file.
 
-        Either the kernel has something else than its cells say, or the saved notebook has.
-        `solved` says of each exercise that was checked whether it is right.
+        `checked` are the sources of the check; `solved` has its results by exercise.
         """
         return [*dict.fromkeys(filter(None, self._notes(course, checked, solved)))]
 
@@ -194,7 +193,7 @@ class Cells:
                 yield EDITED.format(name=name, other="another", than="than this kernel")
 
     def _without_text(self, name: str, files: Sequence[SourceText]) -> str:
-        """What to say of a name that the kernel has and no text defines; or nothing."""
+        """A sentence about a name of the kernel that no text defines; or nothing."""
         makers = [made.node for text in self.ran if (made := _makes(text, name))]
         if makers and isinstance(makers[-1], (ast.Import, ast.ImportFrom)):
             words = {*re.findall(r"\w+", ast.unparse(makers[-1]))}
@@ -203,7 +202,7 @@ class Cells:
         return NO_TEXT.format(name=name) if name in self.names and not makers else ""
 
     def _doubt(self, name: str, exercises: Collection[str]) -> str:
-        """Whether a cell that ran later was meant to define this name; or nothing."""
+        """A sentence about a later cell that was probably meant to define this name; or nothing."""
         made = [n for n, text in enumerate(self.ran) if _makes(text, name)]
         for count in range(made[-1] + 1, len(self.ran)) if made else ():
             file = read_file(SourceText("cell.ipynb", (self.ran[count],)))
@@ -216,12 +215,12 @@ class Cells:
 
 
 def running_shell() -> Any:
-    """IPython's shell, where this process is a notebook's or an IPython's; else None."""
+    """The shell of IPython, if this process has one."""
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 def cells_of(shell: Any) -> Cells:
-    """The cells of the notebook to which this shell of IPython belongs, if there is one."""
+    """The cells of this shell of IPython; none without a shell."""
     if shell is None:
         return Cells()
     named = shell.user_ns.get(VSCODE) or os.environ.get(JUPYTER, "")
@@ -234,7 +233,7 @@ def cells_of(shell: Any) -> Cells:
 
 
 def _line_in(shell: Any, count: int) -> int | None:
-    """The line at which the cell of this number is now, as far as IPython tells."""
+    """The line that runs now in the cell of this number, as far as IPython says."""
     name_of = getattr(shell.compile, "format_code_name", lambda _: None)
     for frame, line in walk_stack(None):
         label = name_of(frame.f_code.co_filename)
@@ -245,7 +244,7 @@ def _line_in(shell: Any, count: int) -> int | None:
 
 
 def _so_far(cell: str, line: int | None) -> str:
-    """A cell as far as the statement in this line, which is running."""
+    """The text of a cell up to the statement in this line, which is running."""
     if line is None or cell.lstrip().startswith("%%"):  # all of it is one statement to IPython
         return cell
     try:
@@ -275,8 +274,8 @@ def _definitions(file: SourceFile) -> Iterator[str]:
 
 
 def explain_errors(shell: Any) -> None:
-    """From now on, explain a missing name and a stub below the error that a cell ends with."""
-    if not shell.custom_exceptions:  # else somebody else explains some, and keeps doing so
+    """From now on, explain missing names and stubs below the error of a cell."""
+    if not shell.custom_exceptions:  # another extension's explanations stay
         shell.set_custom_exc((NameError, NotImplementedError), _show_explained)
 
 
@@ -294,7 +293,7 @@ def _show_explained(
 
 
 def explained(error: BaseException, cells: Cells) -> Iterator[str]:
-    """What to say of an error in a cell: in one line, or in none."""
+    """The explanation of an error in a cell: one line, or none."""
     try:
         course = load_course(find_course(None, student=True))
     except CallError:

@@ -11,7 +11,7 @@ from grader.course.course import Course, below
 from grader.grading.order import Order
 from grader.intake.own import read_answers
 from grader.records.faults import CallError, HostFault
-from grader.records.grade import UNWELL, WRONG, ExerciseResult
+from grader.records.grade import NOT_PASSED, WRONG, ExerciseResult
 from grader.sandbox.session import Device, StudentLost
 from grader.student.answers import Digests, digests_of
 from grader.student.progress import read_progress
@@ -68,7 +68,7 @@ def check_exercises(
     bases: dict[str, set[str]] = {}  # by exercise that is wrong
     for result in results:
         ends = {test.status for test in result.tests}
-        if ends & {*UNWELL}:
+        if ends & {*NOT_PASSED}:
             used = found[result.name].bases.items()
             bases[result.name] = {base for base, there in used if there in ("found", "broken")}
         if ends & {*WRONG}:

@@ -1,7 +1,7 @@
-"""`grader.check` and what else is called in a notebook's cells.
+"""`grader.check` and the other functions for a notebook's cells.
 
-A check sends the text of the cells that ran to a worker. There the code that loads answers in a
-grading loads them, and nothing that an answer does can harm the kernel.
+A check sends the text of the cells that ran to a worker, which loads answers as a grading does. An
+answer cannot harm the kernel.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ NO_COURSE = (
 def check(
     *names: str | Callable[..., Any], show: bool = False, course: str | Path | None = None
 ) -> Checked | Told:
-    """Run the public checks of these exercises or units on what the notebook's cells define.
+    """Run the public checks of these exercises or units on the answers in the notebook's cells.
 
-    Without names, of all exercises that are defined. With `show`, say of one exercise what happens
-    in it: inputs, the shapes along the way, and prints. `course` is the folder of ``course.toml``;
-    without it, the nearest one upward. What is solved is added to the progress there. Raises
-    `CallError` where there is nothing to check, and outside of IPython.
+    Without names, it checks all exercises that are defined. With `show`, it traces one exercise:
+    its inputs, shapes line by line, and prints. `course` is the folder of ``course.toml``; without
+    it, the nearest one upward. The progress there records solved exercises. Raises `CallError`
+    outside of IPython, and if there is nothing to check.
     """
     called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
     try:
@@ -101,7 +101,7 @@ def _checked(called: Sequence[str], desk: Desk, cells: Cells) -> Checked:
 
 
 def _shown(called: Sequence[str], desk: Desk, cells: Cells) -> Told:
-    """What happens in one exercise's checks: it runs right here, as for ``grader check --show``."""
+    """The trace of one exercise's checks, in this process, as ``grader check --show`` gives it."""
     if len(called) != 1:
         raise CallError('show=True is for one exercise: grader.check("causal_mask", show=True)')
     desk.course.one(called[0], "name one exercise of it")
@@ -110,7 +110,7 @@ def _shown(called: Sequence[str], desk: Desk, cells: Cells) -> Told:
 
 
 def found_course(given: str | Path | None) -> Path:
-    """The folder of the course that is meant."""
+    """The folder of the course: `given`, or the nearest one upward."""
     if given is not None:
         return find_course(Path(given))
     try:
@@ -140,13 +140,13 @@ def _remembered(
 
 
 class _Desks:
-    """Open desks by the course's folder: collecting checks takes seconds, once a session."""
+    """Open desks by the course's folder: collecting checks takes seconds, so it is done once."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._open: dict[Path, Desk] = {}
-        self.solved: set[str] = set()  # in this session, by what was defined then
-        self.checked: str | None = None  # the exercise last checked: of several, the first wrong
+        self.solved: set[str] = set()  # in this session
+        self.checked: str | None = None  # in the last check: the first wrong exercise, or the last
         atexit.register(self._stack.close)
 
     def at(self, folder: Path) -> Desk:
@@ -203,9 +203,8 @@ class Hint:
 def hint(name: str | Callable[..., Any] | None = None, *, course: str | Path | None = None) -> Hint:
     """Give the next hint: first a question, then a pointer, then nearly the solution.
 
-    Without a name, of the exercise last checked, or of the first that is not solved. Which hints
-    were read is added to the progress beside ``course.toml``. Raises `CallError` where there is no
-    hint to give.
+    Without a name, the hint is for the exercise last checked, or for the first unsolved one. The
+    progress next to ``course.toml`` records the hint. Raises `CallError` if there is no hint.
     """
     try:
         asked = getattr(name, "__name__", "") if callable(name) else name
@@ -229,10 +228,10 @@ def _hint(course: Course, name: str | None) -> Hint:
 
 
 def experiment(name: str, *, course: str | Path | None = None) -> None:
-    """Run an experiment of the course, or those of an exercise: each shows why something is so.
+    """Run an experiment of the course, or all of an exercise: each shows a reason at work.
 
-    Nothing needs to be solved for it; what is solved is used. Raises `CallError` where there is
-    none of this name.
+    An experiment uses the student's solved answers, and needs none. Raises `CallError` for an
+    unknown name.
     """
     try:
         opened = load_course(found_course(course))
@@ -246,7 +245,7 @@ def experiment(name: str, *, course: str | Path | None = None) -> None:
 
 
 def list_(*names: str, course: str | Path | None = None) -> Told:
-    """The exercises: which are solved, which fail now, and what comes next."""
+    """List the exercises with their states, and the next one."""
     try:
         opened = load_course(found_course(course))
         digests = digests_of(opened, cells_of(running_shell()).ran)
@@ -259,10 +258,10 @@ def list_(*names: str, course: str | Path | None = None) -> Told:
 def pack(
     to: str | Path | None = None, *, anyway: bool = False, course: str | Path | None = None
 ) -> Told:
-    """Make the zip to hand in, as ``grader pack`` does: what is saved is in it, and is checked.
+    """Write the zip to submit, as ``grader pack`` does, and check the saved files in it.
 
-    It is called ``answers.zip`` and lies beside the course's folder, unless `to` says where. If
-    something is not solved, or may not be what you mean, nothing is written unless `anyway`.
+    It is ``answers.zip`` next to the course's folder, unless `to` names another path. If an
+    exercise is unsolved or looks unintended, the zip is written only with `anyway`.
     """
     try:
         with undisturbed():
@@ -289,19 +288,19 @@ def _pack(course: Course, to: Path, anyway: bool) -> Told:
 
 # --- asserting -----------------------------------------------------------------------------------
 #
-# A public check as an assertion, for systems that ask for one at a time: otter's tests call this.
+# A public check as an assertion, for systems that run one check at a time: otter's tests call this.
 #
-# Each call checks the whole exercise: a check's verdict stands on those before it.
+# Each call checks the whole exercise, since a verdict depends on the checks before it.
 
 
 NOT_TRIED = "not tried, because something before it is wrong: {title}"
 
 
 def require(exercise: str, test: str) -> None:
-    """Raise `AssertionError` unless this check passes on what the notebook has defined.
+    """Raise `AssertionError` unless this check passes on the notebook's answer.
 
-    `test` is the name of a public check, or ``operations`` for what the exercise forbids. Raises
-    `CallError` where there is nothing to check.
+    `test` is the name of a public check, or ``operations`` for the forbidden operations. Raises
+    `CallError` if there is nothing to check.
     """
     checked = check(exercise)
     assert isinstance(checked, Checked)
@@ -313,10 +312,10 @@ def require(exercise: str, test: str) -> None:
 
 
 def _told(findings: Sequence[Finding], found: Finding | None) -> Iterator[str]:
-    """Why a check did not pass: its own reason, or the first one where it was not tried."""
+    """The reason why a check did not pass: its own, or that of the first failing check."""
     first = next(one for one in findings if one.status != "passed")
     if found is None or found.status in ("missing", "skipped"):
-        # These are nobody's own check: what they say is said here.
+        # Otter runs no test for these checks, so their message appears here.
         asked = first.name in (EXISTS, SIGNATURE, BASES)
         yield first.message if asked else NOT_TRIED.format(title=first.title)
         return

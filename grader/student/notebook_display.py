@@ -1,6 +1,6 @@
-"""How a check ended, as text and as HTML that stands on light and on dark pages.
+"""The result of a check, as text and as HTML for light and dark pages.
 
-Nothing in it comes from outside the page, and nothing in it runs.
+The HTML loads nothing and runs nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from grader.student.lesson import Closing
 from grader.student.reward import LOOK, Reward, in_lines
 
 WIDTH = 88  # characters of a line of text
-# They stand on light and on dark pages: text keeps the page's colour, and only signs have their
-# own ground.
+# For light and dark pages: text keeps the page's colour, and only signs have their own ground.
 GROUNDS = {"green": "#1a7f37", "red": "#b3261e", "magenta": "#8e24aa"}
 OTHER_GROUND = "#5f6368"
 BOX = "margin: 0.3em 0 0.6em; padding: 0.2em 0.9em; border-left: 4px solid {ground}"
@@ -40,7 +39,7 @@ CODE = (
     "background: rgba(128, 128, 128, 0.14)"
 )
 
-# See `with_text`: Jupyter does not know flow-root, nor a height that is worked out.
+# See `with_text`: where Jupyter cleans HTML, it drops flow-root and a calculated height.
 PICTURE = "display: none; display: flow-root"
 IN_ITS_PLACE = (
     "white-space: pre; color: inherit; margin: 0; padding: 0; overflow: hidden; height: calc(0px)"
@@ -48,7 +47,7 @@ IN_ITS_PLACE = (
 
 
 class _Brief(BaseException):
-    """Notebooks ask an exception how it is to be shown."""
+    """An exception that notebooks show without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         wrap = partial(textwrap.wrap, width=WIDTH, break_long_words=False)
@@ -60,16 +59,16 @@ class _Brief(BaseException):
 
 
 class NotChecked(_Brief, CallError):
-    """The call was not right; the text says what to do."""
+    """The call was wrong; the text says what to do."""
 
 
 class CheckStopped(_Brief, KeyboardInterrupt):
-    """The check was interrupted; the text says where the student's code was."""
+    """The check was interrupted."""
 
 
 @dataclass(frozen=True, repr=False)
 class Told:
-    """Lines of text, as they are."""
+    """Plain lines of text."""
 
     lines: str
 
@@ -82,12 +81,12 @@ class Told:
 
 @dataclass(frozen=True, repr=False)
 class Checked:
-    """How the checks of some exercises ended; notebooks show it with pictures."""
+    """The verdicts of a check; notebooks show them with pictures."""
 
     results: tuple[ExerciseResult, ...]
     solved_before: frozenset[str]
     closing: Closing
-    reward: Reward | None = None  # of the one exercise that is solved
+    reward: Reward | None = None  # if a single exercise was checked, and is solved
     notes: tuple[str, ...] = ()
 
     @property
@@ -121,7 +120,7 @@ class Checked:
 
     @property
     def _newly(self) -> bool:
-        """Whether what is solved was not solved before."""
+        """Whether all is solved, and something was not solved before."""
         return self.solved and not {r.name for r in self.results} <= self.solved_before
 
     @property
@@ -130,7 +129,7 @@ class Checked:
 
 
 def on_page(show: Callable[[Console], object]) -> str:
-    """What this prints into a console, as lines of text."""
+    """The lines of text that `show` prints into a console."""
     page = io.StringIO()
     console = Console(
         file=page,
@@ -145,7 +144,7 @@ def on_page(show: Callable[[Console], object]) -> str:
 
 
 def _reward_html(brought: Reward, newly: bool) -> str:
-    """How far the student is; and what there is to read, opened the first time."""
+    """The student's progress, and texts to read, which are open the first time."""
     look = f"<p>{text(LOOK.format(brought.look))}</p>" if brought.look else ""
     sections = [f"<p><strong>{text(h)}.</strong> {text(t)}</p>" for h, t in brought.sections]
     heads = ", ".join(heading for heading, _ in brought.sections)
@@ -165,7 +164,7 @@ def _exercise_html(verdict: Verdict) -> str:
 
 
 def _details(verdict: Verdict) -> str:
-    """The mistake's name on top, then test by test."""
+    """The mistake's name, then test by test."""
     if verdict.state == "untouched":
         return f"<p>{text(verdict.findings[0].message)}</p>"
     tests = "".join(map(_finding_html, verdict.findings))
@@ -203,11 +202,10 @@ def _picture_html(picture: Picture) -> str:
 
 
 def with_text(svg: str, lines: str) -> str:
-    """A picture, with its text where the picture is taken out.
+    """A picture, and the text that replaces it if Jupyter removes the picture.
 
-    Where nobody has run or trusted a notebook, Jupyter takes pictures out of HTML and leaves the
-    words in them, and takes out declarations of style that it does not know. So one of these two
-    is seen, wherever it is.
+    In a notebook that is not trusted, Jupyter removes pictures from HTML, keeps their words, and
+    drops style declarations that it does not know. A reader always sees exactly one of the two.
     """
     return (
         f'<div style="{PICTURE}">{svg}</div>'
@@ -216,5 +214,5 @@ def with_text(svg: str, lines: str) -> str:
 
 
 def text(raw: str) -> str:
-    """Plain text as HTML that says just that."""
+    """Plain text, escaped as HTML."""
     return escape(terminal.safe(raw))

@@ -1,8 +1,8 @@
-"""What a grader's author imports.
+"""The names that an author of tests imports.
 
-A grader is an ordinary pytest function at module level. Its arguments are the kit's fixtures
-(``student``, ``reference``, ``make``) and the names it is parametrised with. One decorator says
-which exercise it belongs to, on which rung of the ladder it stands, and what it weighs::
+A test is an ordinary pytest function at module level. Its arguments are the kit's fixtures
+(``student``, ``reference``, ``make``) and the names it is parametrised with. A decorator gives its
+exercise, its rung of the ladder and its points::
 
     @rung.value("softmax_rows", points=2)
     def test_softmax_rows_agrees_with_the_reference(student, reference, make):

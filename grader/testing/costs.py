@@ -1,6 +1,6 @@
-"""What a call costs, and which functions its result depends on.
+"""Asserts the cost of a call, and the functions on which its result depends.
 
-Work is counted in multiply-adds and elements written, see `grader.guest.trace`.
+Work is counted in multiply-adds and elements written; see `grader.guest.trace`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from grader.proxies.remote import RemoteFunction, RemoteModule
 from grader.testing.values import agree, assert_that
 from grader.wire import Operations
 
-# Tensor methods, by plain name, behind which nobody counts.
+# Tensor methods that take data out of torch, where operations are not counted.
 LEAVING = frozenset(
     {"numpy", "array", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex", "apply",
      "map", "map2"}
 )  # fmt: skip
-MOST_OPERATIONS = 100  # for what one product does: more were made to hide a loop behind them
+MOST_OPERATIONS = 100  # for a product; more may hide a loop, even if their number is constant
 
 
 def assert_operations_do_not_grow(
@@ -43,7 +43,7 @@ def assert_memory_grows_at_most(
     assert_that(
         _within(call, "memory", much, times * little),
         f"the largest tensor on the way holds {little:,} numbers for a small input and {much:,} "
-        f"for one {times:g} times as long: what becomes so large, and must it ever be whole?",
+        f"for one {times:g} times as long: which tensor becomes so large, and must it be whole?",
     )
 
 
@@ -55,7 +55,7 @@ def assert_work_grows_at_most(
     assert_that(
         _within(call, "work", much, times * little),
         f"a small input takes {little:,} multiply-adds and the like, and a larger one {much:,}: "
-        f"{much / max(little, 1):.1f} times as much, and {times:g} times would do",
+        f"{much / max(little, 1):.1f} times as much, and {times:g} times is enough",
     )
 
 
@@ -64,8 +64,8 @@ def assert_work_at_most(call: RemoteFunction | RemoteModule, most: int, *argumen
     work = _counted(call, arguments).work
     assert_that(
         _within(call, "work", work, most),
-        f"this takes {work:,} multiply-adds and the like, and {most:,} are allowed: is something "
-        "worked out again and again that is needed once?",
+        f"this takes {work:,} multiply-adds and the like, and {most:,} are allowed: do you compute "
+        "something again and again that is needed once?",
     )
 
 
@@ -77,7 +77,7 @@ def assert_reduces_at_most(
     assert_that(
         _within(call, "width", widest, width),
         f"something runs over {widest} elements at once (a sum, a maximum, a softmax, a product?), "
-        f"and no more than {width} may be looked at together",
+        f"and at most {width} are allowed",
     )
 
 
@@ -86,7 +86,7 @@ def assert_maxima_do_not_run_ahead(
 ) -> None:
     """Fail if, on the larger input, maxima run over more elements before the first exponential.
 
-    Who finds the largest of all scores before anything is added up reads the scores twice.
+    Code that finds the largest score first, before it adds anything up, reads all scores twice.
     """
     few, many = (_counted(call, arguments).compared for arguments in (small, large))
     assert_that(
@@ -97,14 +97,14 @@ def assert_maxima_do_not_run_ahead(
 
 
 def _counted(call: RemoteFunction | RemoteModule, arguments: Sequence[Any]) -> Operations:
-    """What one call costs; fails if numbers leave torch by a door where nobody counts them.
+    """Count a call's operations; fail if data leaves torch by a function of `LEAVING`.
 
-    A number that becomes one of Python's (``item``, ``float``, ``tolist``, iteration) is counted as
+    Converting an element to a Python number (``item``, ``float``, ``tolist``, iteration) counts as
     an operation.
     """
     seen: Observation = call.observe(*arguments)
     left = sorted(seen.functions & LEAVING)
-    # A right answer's results do not tell how it came by them.
+    # For the diagnosis: the results of such an answer may be right.
     call.remember(f"leaves: {bool(left) or 'tolist' in seen.functions}")
     assert_that(
         not left,
@@ -114,10 +114,10 @@ def _counted(call: RemoteFunction | RemoteModule, arguments: Sequence[Any]) -> O
 
 
 def _within(
-    call: RemoteFunction | RemoteModule, what: str, measured: float, allowed: float
+    call: RemoteFunction | RemoteModule, kind: str, measured: float, allowed: float
 ) -> bool:
-    """Whether a count is no more than it may be; a diagnosis hears of it too."""
-    call.remember(f"too much {what}: {measured > allowed}")
+    """Whether a count is allowed; also records it for the diagnosis and for margins."""
+    call.remember(f"too much {kind}: {measured > allowed}")
     margins.note_count(measured, allowed)
     return measured <= allowed
 
@@ -127,8 +127,8 @@ def assert_uses(
 ) -> None:
     """Fail unless the result depends on one of these torch functions. `call` is a proxy.
 
-    The functions are called once as they are, and once more so that they give something else: then
-    the result must change. Who only calls one for show has a result that does not.
+    The code runs twice, the second time with changed results of these functions. Then its result
+    must change too; it does not if the code calls a function only for show.
     """
     seen: Observation = call.observe(*arguments)
     wanted = " or ".join(functions[:2])
@@ -140,5 +140,5 @@ def assert_uses(
     call.remember(f"depends on {wanted}: {depends}")
     assert_that(
         depends,
-        f"the exercise is about {wanted}: one was called, and your result does not depend on it",
+        f"the exercise is about {wanted}: you call it, but your result does not depend on it",
     )

@@ -1,4 +1,4 @@
-"""Whether attention weights are dropped as they should be, judged by statistics."""
+"""Asserts by statistics that dropout is applied to attention weights."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from grader.testing.values import agree, assert_that
 
 
 def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: float) -> None:
-    """Fail unless `dropped` is what inverted dropout with probability `p` makes of `weights`.
+    """Fail unless `dropped` may result from inverted dropout of `weights` with probability `p`.
 
     All three are (batch, queries, keys), with at least 16 batch rows and 9 tokens; every query
-    sees the first key, and the last query all keys. Judged by statistics, never by a generator's
-    stream: entries are 0 or ``weights / (1 - p)``, and about p of them are 0, within
-    `furthest_share`. `twins` holds the same attention weights, seen through a second set
-    of value columns: they fall together only if weights were dropped and not the context.
+    sees the first key, and the last query all keys. Entries must be 0 or ``weights / (1 - p)``, and
+    a share of about p must be 0, within `furthest_share`. `twins` holds the same attention weights,
+    seen through a second set of value columns: both agree only if weights were dropped, not the
+    context.
     """
     visible = weights > 0
     scaled = (dropped[visible] * (1 - p) / weights[visible]).double()
@@ -27,40 +27,39 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
     )
     assert_that(
         agree(dropped, twins),
-        "values that share a weight were dropped apart: drop the weights, not the context",
+        "dropout was applied to the output, not to the weights: drop the weights, not the context",
     )
     share = is_zero.double().mean().item()
     assert_that(
         abs(share - p) < furthest_share(p, is_zero.numel()),
-        f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}; chance alone "
-        "strays so far once in a billion times",
+        f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}; by chance that "
+        "happens once in a billion times",
     )
     assert_that(bool((dropped[~visible] == 0).all()), "a hidden key got some weight")
-    # With 16 sentences and more than 8 tokens, chance alone does none of these.
+    # With 16 sentences and more than 8 tokens, these do not happen by chance.
     gone = is_zero.new_zeros(weights.shape).masked_scatter(visible, is_zero)
     assert_that(
         not torch.equal(gone[0], gone[1]),
-        "two sentences of a batch lost exactly the same weights: each weight is dropped by itself",
+        "two sentences of a batch lost exactly the same weights: drop each weight independently",
     )
     last_query, first_key = gone[:, -1], gone[:, :, 0]
     assert_that(
         bool((last_query.any(dim=-1) & ~last_query.all(dim=-1)).any()),
-        "a query loses all of its weights or none: each weight is dropped by itself",
+        "a query loses all of its weights or none: drop each weight independently",
     )
     assert_that(
         bool((first_key.any(dim=-1) & ~first_key.all(dim=-1)).any()),
-        "a key is lost to all queries or to none: drop the weights, not the tokens",
+        "a key is dropped for all queries or for none: drop the weights, not the tokens",
     )
 
 
 def assert_drops_only_weights(found: Tensor, calm: Tensor, p: float) -> None:
-    """Fail unless heads lose their only attention weight about as often as `p` says.
+    """Fail unless a share of about `p` of the heads lose their only attention weight.
 
-    Both are what attention finds for the first token, which sees itself alone, so that each head
-    has one weight there: `found` (sentences, heads, width) while dropping, and `calm` (heads,
-    width) without. A head whose weight was dropped adds nothing, and the same number stands in all
-    of its places. Whatever else is dropped on the way to these numbers does not count, and neither
-    does a path that is dropped as a whole once more.
+    Both tensors hold attention's output for the first token. It sees only itself, so each head has
+    a single weight. `found` (sentences, heads, width) is with dropout, `calm` (heads, width)
+    without. If its weight was dropped, a head adds nothing, and all its numbers are equal. Other
+    dropout on the way is ignored, even if it drops the whole path again.
     """
     lost = found.std(dim=-1) < 0.05 * calm.std(dim=-1)
     share = lost.double().mean().item()

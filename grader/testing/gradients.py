@@ -1,4 +1,4 @@
-"""Gradients of inputs and of adopted weights."""
+"""Asserts that gradients of inputs and of adopted weights agree."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def assert_gradients_agree(
 ) -> None:
     """Fail unless the gradients of a random projection of the result agree.
 
-    For floating-point inputs, and for the parameters too if `theirs` is a module that has adopted
-    the weights of `ours`. `of` picks the part of a result that they are gradients of.
+    These are the gradients of floating-point inputs, and of the parameters if `theirs` is a module
+    that has adopted the weights of `ours`. `of` picks the part of the result to differentiate.
     """
     their_arguments, our_arguments = _leaves(arguments), _leaves(arguments)
     _push_back(of(theirs(*their_arguments)), make)
@@ -66,7 +66,7 @@ def _push_back(result: Any, make: Make) -> None:
 def _remember_weights(
     theirs: RemoteModule, found: Sequence[tuple[str, Tensor | None, Tensor]]
 ) -> None:
-    """Where no input has a gradient, a diagnosis has those of the weights to go by."""
+    """Record wrong gradients of weights, by which a diagnosis can recognise a mistake."""
     for role, actual, expected in found:
         if actual is None:
             theirs.remember(f"no gradient of {role}")
@@ -75,10 +75,10 @@ def _remember_weights(
             theirs.remember(f"another gradient of {role}, in {off} elements")
 
 
-def _compare_gradient(actual: Tensor | None, expected: Tensor, what: str) -> None:
+def _compare_gradient(actual: Tensor | None, expected: Tensor, name: str) -> None:
     if actual is None:
         raise AssertionError(
-            f"no gradient reaches {what}: is there a .detach(), .data, .item(), .numpy() or "
+            f"no gradient reaches {name}: is there a .detach(), .data, .item(), .numpy() or "
             "torch.no_grad() on the way, or a new tensor built from numbers?"
         )
-    assert_agrees(actual, expected, within=GRADIENTS, what=f"the gradient of {what}")
+    assert_agrees(actual, expected, within=GRADIENTS, what=f"the gradient of {name}")

@@ -1,4 +1,4 @@
-"""Models of the kit's own, for functions that take a model."""
+"""Draws small language models, for functions that take a model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from grader.wire.models import TableModel
 def table_model(make: Make, *, vocab: int, context_length: int) -> TableModel:
     """Draw a language model that takes up to `context_length` ids below `vocab`.
 
-    Pass it to ``student.f(model, …)`` and to ``reference.f(model, …)`` alike. Another id in any
-    place that it sees makes another next id the likeliest, whose logit is the largest by one.
+    Pass it to ``student.f(model, …)`` and to ``reference.f(model, …)`` alike. Changing any id that
+    the model sees changes the likeliest next id, whose logit is the largest by one.
     """
     table = make.normal(2.0, rows=vocab, vocab=vocab)
     likeliest = make.uniform(rows=vocab, dtype=torch.float64).argsort()
     table[torch.arange(vocab), likeliest] = table.amax(dim=1) + 1.0
     drawn = make.uniform(context_length=context_length, vocab=vocab, dtype=torch.float64)
-    steps = drawn.argsort(dim=1)  # at each position, every id takes a step of its own
+    steps = drawn.argsort(dim=1)  # at each position, every id has a different step
     return TableModel(table, steps)

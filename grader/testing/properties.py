@@ -1,4 +1,4 @@
-"""What holds of a right answer whatever its numbers: causal, unchanged inputs, its device."""
+"""Asserts properties that right answers have for any input, such as causality."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any)
     owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
-    # The results may be right: what was changed tells one mistake from another.
+    # For the diagnosis: the results may be right, and only the changes identify a mistake.
     call.remember(f"changed: {_named_alike(call, owners, changed)}")
     for number in changed:
-        # An earlier call of the exercise may have been given more tensors than this one.
+        # An earlier call of the exercise may have had more tensors than this call.
         if number >= len(owners):
             raise AssertionError(
                 "a tensor passed earlier was changed in place: build a new tensor instead"
@@ -46,24 +46,24 @@ def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any)
 
 
 def _what_to_do(which: str, argument: Any) -> str:
-    """What happened to an argument that should have stayed as it was, and what to do instead."""
+    """The message for an argument that was changed."""
     if isinstance(argument, TableModel):
         return f"the weights of {which}, the model, were changed: only call it"
     if isinstance(argument, Tensor):
         return f"{which} was changed in place: build a new tensor instead"
     kind = "dictionary" if isinstance(argument, dict) else type(argument).__name__
     return (
-        f"{which} was changed in place: build a new {kind} with new tensors, and leave the one "
-        "that came in as it was"
+        f"{which} was changed in place: build a new {kind} with new tensors, and leave the "
+        "argument unchanged"
     )
 
 
 def _named_alike(
     call: RemoteFunction | RemoteModule, owners: Sequence[int], changed: Sequence[int]
 ) -> list[int | str]:
-    """The tensors that were changed, by number; those of a cache all by the argument's.
+    """The numbers of the changed tensors; for tensors of a cache, the argument instead.
 
-    Each student lays out a cache in a way of their own.
+    Each student arranges a cache's tensors differently.
     """
     signature = call.contract.forward or call.contract.call
     free = {n for n, parameter in enumerate(signature.parameters, 1) if parameter.kind == "other"}
@@ -90,10 +90,10 @@ def assert_unmoved(
     *,
     within: Tolerance = UNMOVED,
 ) -> None:
-    """Fail unless what came before and after a change agree; `why` says what it means.
+    """Fail unless results before and after a change agree; `why` is the message.
 
-    It means something else where the result has NaN, or where it moves without any change: `again`
-    gives once more what `before` is.
+    The message differs if the result has NaN, or if it varies without any change: `again` computes
+    `before` once more.
     """
     if agree(before, after, within):
         return
@@ -113,7 +113,7 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
     before = call(x)
     for cut in range(1, tokens):
         changed = x.clone()
-        # Far from what was there, and not a multiple of it.
+        # Far from the old values, and not a multiple of them.
         changed.narrow(dim, cut, tokens - cut).mul_(-2.0).add_(1.0)
         after = call(changed)
 
@@ -133,23 +133,23 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
 
 
 def assert_batch_rows_do_not_mix(call: Callable[[Tensor], Tensor], x: Tensor) -> None:
-    """Fail if one batch row's output depends on another row. The first axis is the batch."""
+    """Fail if a batch row's output depends on another row. The first axis is the batch."""
     before = call(x)
     changed = x.clone()
-    # So large that one maximum for the whole batch would bury every other row.
+    # So large that a maximum over the whole batch would make all other rows negligible.
     changed[0] = changed[0] * -2000.0 + 1.0
     after = call(changed)
     assert_unmoved(
         before[1:],
         after[1:],
-        "the output of one batch row changed when only another row's input did",
+        "the output of a batch row changed when only another row's input did",
         lambda: call(x)[1:],
     )
     assert_that(not agree(before[0], after[0]), "the output does not depend on the input")
 
 
 def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
-    """Fail unless the student's code takes inputs from another device, and answers there.
+    """Fail unless the student's code takes inputs on another device, and returns results there.
 
     A module is moved to that device first.
     """
@@ -159,28 +159,28 @@ def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
     try:
         call(*moved)
     except StudentRaised as raised:
-        # The device has no values: who looks at some, to be safe, is right all the same. Then an
-        # operation of torch's says so. A student's own words do not count.
+        # The device meta has no values. Code that checks a value may be right, and then torch
+        # raises an error that says so. The same text raised by the student's code does not count.
         no_values = ("meta tensor", "data-independent")
-        if not (raised.by_torch and any(told in raised.text.lower() for told in no_values)):
+        if not (raised.by_torch and any(text in raised.text.lower() for text in no_values)):
             raise
 
 
 def assert_refuses(
     call: Callable[..., Any],
     *arguments: Any,
-    why: str = "this should raise an exception, and came back with a result",
+    why: str = "this should raise an exception, but returned a result",
 ) -> None:
     """Fail unless the student's code raises an ordinary exception for these arguments."""
     try:
         call(*arguments)
     except StudentRaised as raised:
-        # Not finished, or gone: that is no answer to a wrong argument.
+        # An unfinished stub or a lost process does not refuse the argument.
         if not raised.ordinary:
             raise
         if isinstance(call, RemoteClass | RemoteFunction | RemoteModule):
             call.remember_refusal()
         return
     except ContractBroken:
-        pass  # a result of any shape is wrong here
+        pass  # any result is wrong here
     raise AssertionError(why)

@@ -1,4 +1,4 @@
-"""Comparisons of values, and what any test may ask of a result."""
+"""Asserts that values agree."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from grader.feedback.differences.pair import differing
 from grader.feedback.disagreement import Disagreement
 
 THROUGH_FLOAT32 = (
-    "float64 carries 16 digits, and yours are right for fewer: does something make a "
-    "detour over float32, like .float() or a new tensor without a dtype? Or is something small "
-    "added, such as an eps?"
+    "float64 carries 16 digits, but fewer of yours are right: does a value pass through "
+    "float32, as by .float() or a new tensor without a dtype? Or do you add something small, "
+    "such as an eps?"
 )
 
 
@@ -29,11 +29,11 @@ def assert_that(condition: bool, message: str) -> None:
 def assert_agrees(
     theirs: Any, ours: Any, *, within: Tolerance | None = None, what: str = ""
 ) -> None:
-    """Fail unless two tensors, or nests of them, agree in shape, dtype and value.
+    """Fail unless two tensors, or nested collections of them, agree in shape, dtype and value.
 
-    Without `within`, the tolerance is that of `torch.testing.assert_close` for the dtype; the
-    others are those of `grader.course.tolerances`. Nothing is broadcast, and NaN agrees with
-    nothing, itself included.
+    Without `within`, the tolerance is that of `torch.testing.assert_close` for the dtype;
+    `grader.course.tolerances` has others. Shapes must be equal without broadcasting. NaN never
+    agrees, not even with NaN.
     """
     what = what or "the result"
     if isinstance(ours, (tuple, list)):
@@ -66,9 +66,9 @@ def assert_agrees(
 
 
 def agree(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> bool:
-    """Whether two tensors agree, as `assert_agrees` would have them, for a test of its own words.
+    """Whether two tensors agree as in `assert_agrees`, for a test with another message.
 
-    Both may be the student's: what came out before and after something changed.
+    Both may be the student's, as results before and after a change.
     """
     theirs, ours = theirs.detach(), ours.detach()
     alike = theirs.shape == ours.shape and theirs.dtype == ours.dtype
@@ -76,8 +76,8 @@ def agree(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> bool
 
 
 def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = DIGITS) -> None:
-    """Fail unless digits agree that float64 has and float32 has not."""
-    assert_agrees(theirs, ours, within=GRADIENTS)  # another mistake speaks for itself
+    """Fail unless the values agree in the digits that only float64 has."""
+    assert_agrees(theirs, ours, within=GRADIENTS)  # a larger difference is another mistake
     try:
         assert_agrees(theirs, ours, within=within)
     except AssertionError:
@@ -87,19 +87,19 @@ def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = DIGI
 def assert_rises_in_float64(
     theirs: Callable[[Tensor], Tensor], ours: Callable[[Tensor], Tensor], x: Tensor
 ) -> None:
-    """Fail unless results rise with `x` by steps that float64 sees and float32 does not.
+    """Fail unless results rise with `x` by steps too small for float32.
 
-    The first axis of `x` is a batch. It takes the place of `assert_agrees_to_float64` where an
-    approximation, right for fewer digits, has a test of its own.
+    The first axis of `x` is a batch. This replaces `assert_agrees_to_float64` if an approximation,
+    right for fewer digits, is acceptable or tested separately.
     """
     step = 1e-8
-    # At once: a recording takes inputs that are so near to each other for the same.
+    # In one call, since a recording treats inputs that are so close as equal.
     both = torch.cat([x, x + step])
     their_slopes, our_slopes = (_rise(call(both).detach()) / step for call in (theirs, ours))
     assert_that(agree(their_slopes, our_slopes, SLOPES), THROUGH_FLOAT32)
 
 
 def _rise(results: Tensor) -> Tensor:
-    """What the second half of a batch has more than the first."""
+    """The difference between the second half of a batch and the first."""
     before, after = results.chunk(2)
     return after - before

@@ -53,9 +53,9 @@ class Forked:
         self.ended = False
 
     def ask(self, question: object) -> bytes:
-        """The answer to something that can be pickled; raises `Ended`, and is of no use then.
+        """The answer to a picklable question; raises `Ended`.
 
-        Neither is it after Ctrl-C: nobody waits for what it is at.
+        After `Ended` or Ctrl-C the fork is closed.
         """
         try:
             self._line.send(question)

@@ -1,7 +1,6 @@
-"""Definitions of this very process behind the same proxies as a jail's: the channel to them.
+"""The channel to definitions of this process, behind the same proxies as a jail's definitions.
 
-Nothing is isolated or limited here, so what answers is trusted, or is the student's own on their
-own computer.
+It neither isolates nor limits them. They are our own, or a student's on the student's own computer.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from grader.guest.server import Guest, Prints
 from grader.sandbox.budget import Left
 from grader.wire.source import SourceFile
 
-# Counting operations makes torch load its compiler, which makes a folder for itself, unless it is
-# told of one that is there. It puts nothing into it.
+# Counting operations makes torch load its compiler, which creates a folder unless this names an
+# existing one. The folder stays empty.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
 
 KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
@@ -53,9 +52,9 @@ class InProcess:
         listing: wire.Listing | None = None,
         around: Around | None = None,
     ) -> None:
-        """`listing` says what is here already; without it, the guest loads a submission's text.
+        """`listing` describes definitions that exist already; else the guest loads a text.
 
-        `around` is handed each call, one by one.
+        `around` makes each call, one by one.
         """
         self._guest = guest
         self._listing = listing
@@ -95,7 +94,7 @@ class InProcess:
 
 @contextmanager
 def unseen_prints() -> Iterator[Prints]:
-    """Meanwhile nothing that is printed is seen; the beginning of it can be taken."""
+    """Hide prints; the returned object keeps the beginning of them."""
     prints = Prints()
     with redirect_stdout(prints), redirect_stderr(prints):
         yield prints
@@ -129,7 +128,7 @@ def ours(definitions: Mapping[str, Any]) -> InProcess:
 
 
 class _Ours(Guest):
-    """A guest whose definitions nobody wrote to deceive: Ctrl-C is no answer of theirs."""
+    """A guest with definitions of our own: Ctrl-C in them is meant for us, and passes through."""
 
     def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
         if isinstance(error, KeyboardInterrupt):
@@ -139,7 +138,7 @@ class _Ours(Guest):
 
 @cache
 def _found(name: str, definition: Any) -> wire.Found:
-    """What a jail would list: without the names of arguments, tests pass them by position."""
+    """The listing that a jail would give; without names of arguments, tests pass by position."""
     if not isinstance(definition, type):
         return wire.Found(name, "found", "function", arguments=_arguments(definition))
     made = _arguments(definition.__init__)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""A submission's text as a check would load it. Nothing of it runs here, and no torch is loaded."""
+"""Finds the statements that a check would load from a submission's text, without running them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from grader.wire.definitions import skeleton
 
 @dataclass(frozen=True)
 class Extent:
-    """The code of an answer and of all that it uses; empty where there is no answer."""
+    """The code of an answer and of all statements that it uses; empty without an answer."""
 
-    code: frozenset[str] = frozenset()
-    unknown: frozenset[str] = frozenset()  # names that this code looks up, and no text makes
+    code: frozenset[str]
+    unknown: frozenset[str]  # names that this code looks up, and no statement makes
 
 
 def extents(

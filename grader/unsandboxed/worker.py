@@ -1,9 +1,9 @@
 """The trusted end of workers: for notebooks, for checks without fork, and for a GPU.
 
-A worker runs one submission after another in a process that has torch loaded, and a spare has torch
-loaded too: when a submission never ends, or takes its process down, the spare takes over at once.
-Nothing is isolated. Only what Windows and macOS have is used, and importing this loads no torch:
-the first worker can start before the process that asks does.
+A worker runs one submission after another in a process with torch loaded. Its spare has torch
+loaded too, and takes over at once if a submission never ends or crashes the process. A worker
+isolates nothing. This module uses only calls that Windows and macOS have. It does not import torch,
+so the first worker can load torch at the same time as the process that starts it.
 """
 
 from __future__ import annotations
@@ -32,17 +32,16 @@ from grader.wire import MAX_REPLY, frames
 from grader.wire.frames import TIMED_OUT, Begin, WorkerReady, fingerprint
 
 COMMAND = (sys.executable, "-I", "-m", "grader.guest.work")
-# A worker keeps to its CPU time by itself. What it cannot see, a sleep or a long step inside a
-# library, is timed here by the clock on the wall: so many times the CPU limit, since the machine
-# does other things as well.
+# A worker ends itself after its CPU time. It cannot see a sleep, or a long step inside a library:
+# those are limited here by wall time, this many times the CPU limit, since the machine is shared.
 PATIENCE = 2
-SLACK = 1.0  # seconds more for any one answer
-TIDYING = 5.0  # seconds for a worker to put in order what a submission left
-GRACE = 0.25  # seconds for a process that is ending to be gone
-TICK = 0.2  # seconds between looks for Ctrl-C, which interrupts no wait on Windows
+SLACK = 1.0  # seconds more for each answer
+TIDYING = 5.0  # seconds for a worker to undo a submission's changes
+GRACE = 0.25  # seconds for a process to end by itself
+TICK = 0.2  # seconds between checks for Ctrl-C, which does not interrupt a wait on Windows
 MAX_FRAME = MAX_REPLY + 2**16  # bytes
-SPARE_NEEDS = 2 * 2**30  # bytes that are free
-CGROUP = Path("/sys/fs/cgroup")  # of a container, which has a limit of its own
+SPARE_NEEDS = 2 * 2**30  # bytes of free memory
+CGROUP = Path("/sys/fs/cgroup")  # holds the memory limit of a container
 
 BackendName = Literal["auto", "jail", "worker"]
 
@@ -66,14 +65,14 @@ def backend(name: BackendName = "auto", device: Device = "cpu") -> AbstractConte
 
 @cache
 def of_this_kernel() -> Workers:
-    """The worker of a notebook's kernel: it starts at the first call, and ends with the kernel."""
+    """The workers of a notebook's kernel: they start at the first call, and end with the kernel."""
     workers = Workers(spare=_memory_is_free())
     atexit.register(workers.close)
     return workers
 
 
 def _memory_is_free() -> bool:
-    """Whether there is memory for a spare; not where the system does not say."""
+    """Whether there is memory for a spare, as far as the system says."""
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -120,7 +119,7 @@ class Process:
         self._tidying = False
 
     def send(self, data: bytes) -> None:
-        """Let a frame go, and wait for nothing."""
+        """Queue a frame, and return at once."""
         self._outbox.put(data)
 
     def receive(self, seconds: float) -> bytes | None:
@@ -132,7 +131,7 @@ class Process:
         raise TimeoutError
 
     def dismiss(self) -> None:
-        """The submission is over: let the process tidy up, and say how that went."""
+        """End the submission: the process undoes its changes, and reports whether it could."""
         self._tidying = True
         self.send(b"")
 
@@ -197,9 +196,9 @@ def _write(stream: IO[bytes], outbox: queue.SimpleQueue[bytes | None]) -> None:
 
 
 class Workers:
-    """A worker and, unless it is to be without, its spare.
+    """A worker and, with `spare`, a second process that waits with torch loaded.
 
-    Tensors of submissions are on `device`: a GPU does not survive a fork, and these are none.
+    Tensors of submissions are on `device`. Workers are no forks, so a GPU works in them.
     """
 
     def __init__(self, device: str = "cpu", *, spare: bool = True) -> None:
@@ -218,12 +217,12 @@ class Workers:
 
     @property
     def pids(self) -> frozenset[int]:
-        """The numbers of the processes that are there."""
+        """The ids of the running processes."""
         with self._lock:
             return frozenset(process.pid for process in self._all)
 
     def open(self, limits: Limits) -> Worker:
-        """A place in a process that waits for a submission, in no time."""
+        """A place in a process that waits for a submission."""
         while True:
             process = self._next()
             try:
@@ -263,7 +262,7 @@ class Workers:
             self.drop(process)
 
     def drop(self, process: Process, grace: float = 0.0) -> int:
-        """End a process that serves nobody any more; returns its exit code."""
+        """End a process that is not needed any more, and return its exit code."""
         code = process.end(grace)
         with self._lock:
             self._all.discard(process)
@@ -296,7 +295,7 @@ class Worker(Wired):
         self._open = True
 
     def cpu_seconds(self) -> float:
-        """What counts as CPU time: the time spent waiting, less what other programs may take."""
+        """An estimate of the CPU time: the time spent waiting, less the share of other programs."""
         return self._waited / PATIENCE
 
     def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
@@ -318,7 +317,7 @@ class Worker(Wired):
 
     def lost(self, status: Loss, text: str) -> StudentLost:
         """See `Wired`."""
-        self._owed = True  # whatever it says next, it answers nobody else
+        self._owed = True  # a late reply must not answer a later question
         self.close()
         return StudentLost(status, text)
 
@@ -338,12 +337,12 @@ class Worker(Wired):
             self._workers.take_back(self._process)
 
 
-# Windows tells of a crash in the exit code: an access violation, and a stack that overflowed.
+# On Windows the exit code names a crash: an access violation, or a stack overflow.
 CRASHES = frozenset({-signal.SIGSEGV, -getattr(signal, "SIGBUS", 7), 0xC0000005, 0xC00000FD})
 
 
 def _ending(code: int) -> str:
-    """What an exit code says, for the student."""
+    """The meaning of an exit code, for the student."""
     if code == TIMED_OUT:
         return jails.TOO_LONG
     if code in CRASHES:

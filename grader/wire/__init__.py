@@ -321,7 +321,7 @@ class Found(msgspec.Struct, frozen=True):
     message: Text = ""
     notes: Annotated[list[Text], _few] = []
     evasions: Annotated[list[Use], _few] = []
-    thrown_away: Annotated[list[Use], _few] = []
+    discarded: Annotated[list[Use], _few] = []
     # Other exercises that it uses, directly or indirectly, with the status of their definitions.
     bases: Annotated[dict[Name, FoundStatus], _few] = {}
 

@@ -318,7 +318,7 @@ def _hiding(dotted: str) -> str | None:
 # --- discarded results ---------------------------------------------------------------------------
 
 
-def thrown_away(statement: TopStatement) -> list[Use]:
+def discarded(statement: TopStatement) -> list[Use]:
     """Lines that make a new tensor and discard it, such as ``scores.masked_fill(…)`` alone.
 
     Considers only methods of the answer's own variables, and functions of torch: the methods of

@@ -119,7 +119,7 @@ def test_a_test_that_tells_of_what_others_tell_of_must_say_why_it_stays(course: 
     name = "center/test_center_again"
     finding = found(course, "test")[name]
     assert not finding.well
-    assert "as other tests do of each" in finding.text
+    assert "but other tests catch each too" in finding.text
     excuse(course, f'[kept]\n"{name}" = "for the love of it"\n')
     finding = found(course, "test")[name]
     assert (finding.well, finding.excused, finding.text) == (True, True, "for the love of it")
@@ -180,7 +180,7 @@ def test_an_answer_that_remembers_the_public_checks_must_not_get_every_point(
 def test_an_excuse_that_nothing_needs_is_told(course: Course, table: str) -> None:
     excuse(course, f'[{table}]\n"center/gone" = "it was there once"\n')
     findings = audit_course(course, ("center",), jobs=1)
-    assert [f.name for f in findings if "without need" in f.text] == ["center/gone"]
+    assert [f.name for f in findings if "which is not needed" in f.text] == ["center/gone"]
 
 
 def test_an_excuse_of_an_unknown_kind_is_refused(course: Course) -> None:

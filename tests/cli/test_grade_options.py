@@ -21,7 +21,7 @@ ROSTER = "roster.csv"
 OPTIONS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
     "paths": (["class"], {"again": "leave out PATH"}),
     "out": (["--out", "file"], {}),
-    "roster": (["--roster", ROSTER], {"again": "--again keeps the roster"}),
+    "roster": (["--roster", ROSTER], {"again": "--again keeps DIR's roster"}),
     "dry_run": (["--dry-run"], {"again": "exclude one another", "watch": "exclude one another"}),
     "again": (["--again"], {"watch": "exclude one another", "dry_run": "exclude one another"}),
     "watch": (["--watch"], {"again": "exclude one another", "dry_run": "exclude one another"}),

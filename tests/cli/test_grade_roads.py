@@ -16,7 +16,7 @@ import torch
 from grader.course.course import Course, load_course
 from grader.grades.gradebook import open_gradebook
 from grader.grading.order import Order
-from grader.intake import NOBODY, read_roster, take_in
+from grader.intake import NO_ROSTER, read_roster, take_in
 from grader.intake.arrivals import arriving
 from grader.run.batch import grade_arrivals, grade_into
 from tests.conftest import Grader
@@ -390,7 +390,7 @@ def test_what_arrives_in_a_folder_is_graded_and_what_is_known_is_not(
     place = folder(tmp_path / "in", ada=CENTER)
     order = Order(tiny, "seed", tiny.tests_of(), ("center",), isolation="weak")
     stop = Event()
-    looks = arriving(place, tiny, NOBODY, stop)
+    looks = arriving(place, tiny, NO_ROSTER, stop)
     rows = grade_arrivals(tmp_path / "out", order, looks)
     try:
         assert [(row.student, row.total) for row in next(rows)] == [("ada", 2)]
@@ -428,7 +428,7 @@ def test_one_ctrl_c_ends_the_wait_for_what_arrives(
     stop = Event()
     monkeypatch.setattr(stop, "wait", lambda _: pytest.fail("it waits on"))
     with pytest.raises(KeyboardInterrupt):
-        list(arriving(folder(tmp_path / "in", ada=CENTER), tiny, NOBODY, stop))
+        list(arriving(folder(tmp_path / "in", ada=CENTER), tiny, NO_ROSTER, stop))
 
 
 def test_what_arrives_in_a_conflict_is_left_out_until_it_is_settled(
@@ -437,7 +437,7 @@ def test_what_arrives_in_a_conflict_is_left_out_until_it_is_settled(
     place, out = folder(tmp_path / "in", ada=CENTER), tmp_path / "out"
     order = Order(tiny, "seed", tiny.tests_of(), ("center",), isolation="weak")
     stop = Event()
-    rows = grade_arrivals(out, order, arriving(place, tiny, NOBODY, stop))
+    rows = grade_arrivals(out, order, arriving(place, tiny, NO_ROSTER, stop))
     try:
         assert [(row.student, row.total) for row in next(rows)] == [("ada", 2)]
         (place / "ada.ipynb").write_text(NOTEBOOK, "utf-8")

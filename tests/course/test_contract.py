@@ -227,7 +227,9 @@ def test_one_part_of_a_result_may_be_anything_and_the_others_are_checked() -> No
 def test_what_may_be_anything_must_last_until_the_next_call() -> None:
     memory = {"seen": 5, "past": [None, (X, Odd("an object of type Memory"))]}
     message = complaint(step, [X[0], None], (torch.zeros(3), memory))
-    assert message.startswith("result 2 of step holds an object of type Memory, which does not")
+    assert message.startswith(
+        "result 2 of step holds an object of type Memory, which cannot be kept"
+    )
 
 
 # --- shapes: expected, got, and what to look at --------------------------------------------------

@@ -313,7 +313,7 @@ def test_a_group_keeps_what_it_handed_in_and_loses_the_name(
     cold_grader: Grader, book: Path
 ) -> None:
     ran = cold_grader("forget", book, "bob", "--yes", "--course", TINY)
-    assert "for who handed it in too: cleo" in ran.out
+    assert "stays in the gradebook for those who share it: cleo" in ran.out
     with existing_gradebook(book, "tiny") as opened:
         submission = opened.submission("pair")
         assert submission is not None

@@ -234,7 +234,7 @@ def test_the_case_that_failed_is_named(desk: Desk, right: str) -> None:
     text = f"{right}\n\ndef center(x):\n    return x - x.mean() if len(x) < 9 else x\n"
     value = result_of(grade_text(desk, text), "center", "test_center_agrees_with_the_reference")
     assert value.status == "failed"
-    assert (value.told or "").startswith("[9] ")
+    assert (value.message_with_case or "").startswith("[9] ")
 
 
 # --- how a test can end --------------------------------------------------------------------------

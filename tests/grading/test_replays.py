@@ -46,8 +46,8 @@ def test_a_mistake_gives_a_worker_what_it_gives_here(desk: Desk) -> None:
         name, sources = variant.exercise, desk.live.library.submission(variant.exercise, variant)
         with desk.seat(Submission("known", sources), [name]) as seat:
             for test in (t for t in desk.tests[name] if not t.hidden):
-                theirs = play(desk, seat, test, test.cases[0]).seen.gave()
-                ours = replay(desk, desk.live.definitions(variant), test, test.cases[0]).heard
+                theirs = play(desk, seat, test, test.cases[0]).seen.evidence()
+                ours = replay(desk, desk.live.definitions(variant), test, test.cases[0]).results
                 if not same(ours, theirs):
                     unlike.append((variant.id, test.key))
     assert unlike == []

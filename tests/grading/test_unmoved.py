@@ -54,7 +54,7 @@ def test_the_future_is_blamed_where_it_is_seen(
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (mixes, "the output of one batch row changed when only another row's input did"),
+        (mixes, "the output of a batch row changed when only another row's input did"),
         (at_random, "called twice with the same input, your code gives two different results"),
         (no_number, "the result has NaN"),
     ],

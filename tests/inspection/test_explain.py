@@ -21,7 +21,7 @@ from grader.inspection.explanation import excerpts_of_answer
 from grader.intake import Arrivals, Submission
 from grader.run.batch import grade_into
 from grader.sandbox.jails import Warm
-from grader.sandbox.session import Asked
+from grader.sandbox.session import StudentCall
 from grader.wire import Place, SourceText
 from tests.conftest import Grader, sharing
 from tests.grades.test_gradebook import grade_of
@@ -61,7 +61,7 @@ Graded = Callable[[str], Path]
 
 
 def test_a_forged_answer_of_the_wrong_type_is_told_as_such() -> None:
-    forged = Asked(wire.Invoke("center", [], [], 1), wire.Gradients([], {}))
+    forged = StudentCall(wire.Invoke("center", [], [], 1), wire.Gradients([], {}))
     (came_back,) = CallReader(wire.Listing([])).trace(forged).result
     assert came_back.what == "an answer of the wrong type"
 

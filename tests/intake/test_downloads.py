@@ -13,7 +13,7 @@ import pytest
 
 from grader import intake
 from grader.course.course import Course
-from grader.intake import NOBODY, Arrivals, Roster, read_roster
+from grader.intake import NO_ROSTER, Arrivals, Roster, read_roster
 from grader.intake import files as limits
 from grader.lms import DOWNLOADS
 from grader.records.faults import CallError
@@ -52,7 +52,7 @@ def download(request: pytest.FixtureRequest, tmp_path: Path) -> Download:
     return write
 
 
-def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> Arrivals:
+def take_in(paths: Sequence[Path], course: Course, roster: Roster = NO_ROSTER) -> Arrivals:
     """As `grader grade` does."""
     return intake.take_in(paths, course, roster, DOWNLOADS)
 
@@ -81,7 +81,7 @@ def test_a_canvas_download_is_a_submission_for_each_user(download: Download, tin
     assert files_of(arrived) == {"doejane": ["basics.py"], "roebob": ["basics.ipynb", "tools.py"]}
     assert [one.late for one in arrived.submissions] == [True, False]
     assert arrived.people["doejane"].canvas == "12345"
-    assert arrived.told == (f"{path}: a download from Canvas: 2 submissions, 1 late",)
+    assert arrived.notices == (f"{path}: a download from Canvas: 2 submissions, 1 late",)
 
 
 def test_a_zip_that_a_student_handed_in_to_canvas_is_looked_into(
@@ -193,7 +193,7 @@ def test_a_few_odd_names_in_a_download_are_named_and_nobodys(
     path = download({**dict.fromkeys(names, TEXT), "by\x1b_mail.py": TEXT})
     arrived = take_in([path], tiny)
     assert len(arrived.submissions) == 2
-    assert arrived.told == (
+    assert arrived.notices == (
         f"{path}: a download from {system}: 2 submissions"
         + (", 1 without a readable file" if system == "Canvas" else ""),
         rf"{path}: left out ({system} does not say whose they are): by\x1b_mail.py",
@@ -224,7 +224,7 @@ def test_a_student_cannot_hand_in_for_others_by_the_names_in_a_zip(
     arrived = take_in(sorted(tmp_path.glob("*.zip")), tiny)
     assert files_of(arrived) == {"ada": ["a.py"], "mallory": ["doejane_1_99_basics.py"]}
     assert files_of(take_in([tmp_path], tiny)) == files_of(arrived)
-    (line,) = (line for line in arrived.told if "mallory.zip" in line)
+    (line,) = (line for line in arrived.notices if "mallory.zip" in line)
     assert line == (
         f"{tmp_path / 'mallory.zip'}: read as one student's, since a student can name files in a "
         "zip as Canvas does. If it is your download, unpack it, or name every zip like this: "
@@ -252,7 +252,7 @@ def test_a_students_zip_that_is_graded_alone_is_one_student_s(
     arrived = take_in([path], tiny)
     assert [one.student for one in arrived.submissions] == [name]
     assert arrived.people == {}
-    (line,) = arrived.told
+    (line,) = arrived.notices
     assert line.startswith(f"{path}: read as one student's")
 
 
@@ -272,7 +272,7 @@ def test_a_zip_that_is_called_as_a_system_calls_it_is_a_download(
 ) -> None:
     (tmp_path / f"{name}.zip").write_bytes(zipped(files))
     arrived = take_in([tmp_path / f"{name}.zip"], tiny)
-    assert "a download from" in arrived.told[0]
+    assert "a download from" in arrived.notices[0]
 
 
 def test_of_a_students_zip_no_more_is_looked_at_than_is_read(
@@ -283,7 +283,7 @@ def test_of_a_students_zip_no_more_is_looked_at_than_is_read(
     monkeypatch.setattr(limits, "MAX_DIRECTORY", 50)
     arrived = take_in([tmp_path], tiny)
     assert [one.status for one in arrived.submissions] == ["ready", "unreadable"]
-    assert not any("read as one student's" in line for line in arrived.told)
+    assert not any("read as one student's" in line for line in arrived.notices)
 
 
 def test_a_gradebook_is_nothing_that_was_handed_in(tmp_path: Path, tiny: Course) -> None:
@@ -309,7 +309,7 @@ def test_a_moodle_download_is_a_submission_for_each_participant(
     arrived = take_in([path], tiny)
     assert files_of(arrived) == {"Jane Doe": ["basics.py"], "Zoë O_Neil": ["basics.py"]}
     assert arrived.people["Jane Doe"].moodle == "12345"
-    assert arrived.told == (f"{path}: a download from Moodle: 2 submissions",)
+    assert arrived.notices == (f"{path}: a download from Moodle: 2 submissions",)
 
 
 def test_a_text_that_was_typed_into_moodle_is_named_where_nothing_else_came(
@@ -407,7 +407,8 @@ def test_a_folder_that_gradescope_s_note_does_not_list_is_named(
     arrived = take_in([path], tiny)
     assert len(arrived.submissions) == 2
     assert (
-        f"{path}: left out (Gradescope does not say whose they are): submission_103" in arrived.told
+        f"{path}: left out (Gradescope does not say whose they are): submission_103"
+        in arrived.notices
     )
 
 
@@ -434,7 +435,7 @@ def test_a_tree_of_nbgrader_is_a_submission_for_each_student(
         "ada": ["ps1/basics.ipynb", "ps2/layers.ipynb"],
         "bob": ["ps1/basics.ipynb"],
     }
-    assert "a download from nbgrader: 2 submissions" in arrived.told[0]
+    assert "a download from nbgrader: 2 submissions" in arrived.notices[0]
 
 
 def test_a_folder_of_clones_zips_and_files_says_what_it_holds(tmp_path: Path, tiny: Course) -> None:
@@ -451,7 +452,7 @@ def test_a_folder_of_clones_zips_and_files_says_what_it_holds(tmp_path: Path, ti
     )
     arrived = take_in([path], tiny)
     assert [*files_of(arrived)] == ["cleo", "dana", "hw-ada", "hw-bob"]
-    assert arrived.told == (f"{path}: 4 submissions: 1 archive, 1 file, 2 git clones",)
+    assert arrived.notices == (f"{path}: 4 submissions: 1 archive, 1 file, 2 git clones",)
 
 
 def test_a_download_and_files_of_others_are_one_batch(tmp_path: Path, tiny: Course) -> None:
@@ -495,7 +496,7 @@ def test_who_is_on_the_roster_and_handed_in_nothing_is_told(
     }
     assert arrived.people["doejane"].canvas == "1"
     assert arrived.people["oneilzoe"].extra == {"Section": "B"}
-    assert arrived.told[1:] == ("1 on the roster without a submission: s3 Bob Roe",)
+    assert arrived.notices[1:] == ("1 on the roster without a submission: s3 Bob Roe",)
 
 
 @pytest.mark.parametrize(
@@ -508,7 +509,7 @@ def test_a_student_is_found_by_any_name_that_a_system_gives(
     folder(tmp_path / "class", {f"{name}/basics.py": TEXT, "zzz/basics.py": TEXT})
     arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *CLASS))
     assert arrived.people[name].id == "s1"
-    assert "1 submitted but not on the roster: zzz" in arrived.told
+    assert "1 submitted but not on the roster: zzz" in arrived.notices
 
 
 def test_two_people_of_one_name_are_not_guessed_between(tmp_path: Path, tiny: Course) -> None:
@@ -516,7 +517,7 @@ def test_two_people_of_one_name_are_not_guessed_between(tmp_path: Path, tiny: Co
     folder(tmp_path / "class", {"Jane Doe/basics.py": TEXT, "s2/basics.py": TEXT})
     arrived = take_in([tmp_path / "class"], tiny, roster)
     assert set(arrived.people) == {"s1", "s2"}
-    assert "not on the roster: 'Jane Doe'; did you mean s1 Jane Doe?" in arrived.told
+    assert "not on the roster: 'Jane Doe'; did you mean s1 Jane Doe?" in arrived.notices
 
 
 @pytest.mark.parametrize(
@@ -536,7 +537,7 @@ def test_who_may_be_a_stranger_is_asked_and_not_decided(
     lines = ("id,name,email", "40077,Dana Diaz,dd1@x.edu", "50123,Rosa Marín,rmarino@x.edu")
     folder(tmp_path / "class", {f"{handed_in}/basics.py": TEXT})
     arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *lines))
-    assert f"not on the roster: '{handed_in}'; did you mean {near}?" in arrived.told
+    assert f"not on the roster: '{handed_in}'; did you mean {near}?" in arrived.notices
     assert {*arrived.people} == {"40077", "50123"}
 
 
@@ -546,7 +547,7 @@ def test_nobody_is_named_for_a_stranger_who_is_not_near(
 ) -> None:
     folder(tmp_path / "class", {f"{handed_in}/basics.py": TEXT})
     arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, "id,name", "40077,Dana Diaz"))
-    assert not any("did you mean" in line for line in arrived.told)
+    assert not any("did you mean" in line for line in arrived.notices)
 
 
 def test_a_group_of_the_roster_gets_the_grade_of_its_submission(
@@ -578,7 +579,7 @@ def test_who_is_in_a_conflict_is_left_out_and_is_neither_absent_nor_a_stranger(
     }
     why = "s1 Jane Doe would get 3 grades, of 'Jane Doe', of 'jane' and of 's1': remove one of them"
     assert arrived.conflicts == dict.fromkeys(["Jane Doe", "s1", "jane"], why)
-    assert arrived.told[1:] == ("1 on the roster without a submission: s3 Bob Roe",)
+    assert arrived.notices[1:] == ("1 on the roster without a submission: s3 Bob Roe",)
 
 
 def submitted(*groups: Sequence[tuple[str, str]]) -> Files:
@@ -630,7 +631,7 @@ def test_two_people_of_one_name_each_get_their_own_grade(
     assert arrived.people["Jane Doe_s1"].id == "s1"
     assert arrived.people["Jane Doe_s2"].id == "s2"
     assert not arrived.conflicts
-    assert not any("without a submission" in line for line in arrived.told)
+    assert not any("without a submission" in line for line in arrived.notices)
 
 
 def test_one_person_in_two_groups_gets_nobodys_grade_and_the_others_theirs(

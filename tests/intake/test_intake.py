@@ -286,7 +286,7 @@ def test_a_document_beside_a_students_answer_is_no_second_submission(
         write(tmp_path / "class" / name)
     arrived = take_in([tmp_path / "class"], tiny)
     assert [one.student for one in arrived.submissions] == ["ada", "bob", "cleo"]
-    assert any(line.endswith(": ada.pdf, bob.docx, cleo.pdf") for line in arrived.told)
+    assert any(line.endswith(": ada.pdf, bob.docx, cleo.pdf") for line in arrived.notices)
 
 
 def test_a_name_that_begins_with_underscores_is_a_students(tmp_path: Path, tiny: Course) -> None:
@@ -294,14 +294,14 @@ def test_a_name_that_begins_with_underscores_is_a_students(tmp_path: Path, tiny:
         write(tmp_path / "class" / name)
     arrived = take_in([tmp_path / "class"], tiny)
     assert [one.student for one in arrived.submissions] == ["__ada", "__bob"]
-    assert any(line.endswith(": __init__.py") for line in arrived.told)
+    assert any(line.endswith(": __init__.py") for line in arrived.notices)
 
 
 def test_what_else_is_in_a_folder_of_submissions_is_named(tmp_path: Path, tiny: Course) -> None:
     for name in ("ada.py", "roster.csv", "photo.png", ".hidden"):
         write(tmp_path / "class" / name)
     (tmp_path / "class" / "bob.py").symlink_to(tmp_path / "class" / "ada.py")
-    told = take_in([tmp_path / "class"], tiny).told
+    told = take_in([tmp_path / "class"], tiny).notices
     assert told == (
         f"{tmp_path / 'class'}: left out (no submissions of their own): "
         "bob.py (a link), photo.png, roster.csv",

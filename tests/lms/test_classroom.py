@@ -128,7 +128,7 @@ def test_the_reporter_gets_the_result_of_a_step_for_each_unit(
 def test_students_are_told_that_marks_are_given_elsewhere(repository: Path) -> None:
     for name in (WORKFLOW, "README.md"):
         text = " ".join((repository / name).read_text("utf-8").replace("#", " ").split())
-        assert "marks are given elsewhere, on tests that are not here" in text
+        assert "come from other tests, which are not in this repository" in text
 
 
 def test_a_title_is_text_to_the_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_what_no_check_calls_right_is_said(cold_grader: Grader, folder: Path) ->
     (folder / "progress.txt").write_text("solved GPT\nsolved generate\n", "utf-8")
     out = play(cold_grader, folder, *FEW).out
     assert "These answers have not passed their checks so far" in out
-    assert "them: adamw_step, next_token_loss. Try: grader check adamw_step" in out
+    assert "odd results: adamw_step, next_token_loss. Try: grader check adamw_step" in out
 
 
 @pytest.mark.parametrize(

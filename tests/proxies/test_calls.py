@@ -78,15 +78,15 @@ def doubled(x: Float[Tensor, " n"], cache: Any = None) -> tuple[Float[Tensor, " 
 
 
 def test_a_result_that_may_be_anything_does_not_tell_mistakes_apart(open_seat: OpenSeat) -> None:
-    heard = []
+    results = []
     for cache in ("[x, None]", "{'seen': 3, 'past': (x, x)}"):
         source = f"def doubled(x, cache=None):\n    return 2 * x, {cache}"
         seat = open_seat(source, doubled)
         result, kept = seat.student().doubled(X[0])
         assert torch.equal(result, 2 * X[0])
         assert kept is not None
-        heard.append(seat.calls.seen.gave())
-    assert heard[0] == heard[1]
+        results.append(seat.calls.seen.evidence())
+    assert results[0] == results[1]
 
 
 def test_a_result_that_breaks_the_contract_is_told_in_named_dimensions(

@@ -9,7 +9,7 @@ import torch
 
 from grader import wire
 from grader.grading.diagnosis import same
-from grader.proxies.calls import Heard, StudentRaised
+from grader.proxies.calls import CallResult, StudentRaised
 from grader.sandbox.session import StudentLost
 from grader.testing import assert_refuses
 from tests.support.contracts import X, free, leaf, remember, rows
@@ -154,13 +154,13 @@ def free(x):
 def test_the_kind_and_text_of_a_refusal_do_not_tell_mistakes_apart(
     open_seat: OpenSeat,
 ) -> None:
-    def gave(exception: str) -> tuple[Heard, ...]:
+    def gave(exception: str) -> tuple[CallResult, ...]:
         source = f"def remember(x, cache):\n    if len(x) > 3: raise {exception}\n    return x"
         seat = open_seat(source, remember)
         student = seat.student()
         for size in (4, 2):
             with contextlib.suppress(AssertionError):
                 assert_refuses(student.remember, torch.ones(size), None)
-        return seat.calls.seen.gave()
+        return seat.calls.seen.evidence()
 
     assert same(gave("ValueError('too long')"), gave("AssertionError"))

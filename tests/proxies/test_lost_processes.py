@@ -117,11 +117,11 @@ def test_a_test_whose_process_does_not_start_has_said_and_printed_nothing(warm: 
     seat = seats.open_seat(opened, "def free(x):\n    print('here')", free)
     seat.session.listens = True
     seat.student().free(X)
-    assert seat.session.said
+    assert seat.session.calls
     assert seat.session.printed
     with pytest.raises(StudentLost):
         seat.student(memory_mb=99)
-    assert (seat.session.said, seat.session.printed) == ([], "")
+    assert (seat.session.calls, seat.session.printed) == ([], "")
 
 
 # --- time and memory -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from grader import wire
 from grader.course.tensors import Make
-from grader.proxies.calls import Heard, StudentRaised
+from grader.proxies.calls import CallResult, StudentRaised
 from grader.proxies.remote import Student
 from grader.testing import assert_input_unchanged
 from tests.support.contracts import Layer, X, free, mix, remember, rows
@@ -122,11 +122,11 @@ def test_a_changed_cache_is_one_mistake_whatever_it_is_made_of(open_seat: OpenSe
     def go_on(x: Float[Tensor, " n"], cache: Any) -> tuple[Float[Tensor, " n"], Any]:
         return x, cache
 
-    def gave(source: str, cache: Any) -> tuple[Heard, ...]:
+    def gave(source: str, cache: Any) -> tuple[CallResult, ...]:
         seat = open_seat(f"def go_on(x, cache):\n    {source}\n    return x, cache", go_on)
         with pytest.raises(AssertionError, match="argument 2 was changed"):
             assert_input_unchanged(seat.student().go_on, torch.ones(3), cache)
-        return seat.calls.seen.gave()
+        return seat.calls.seen.evidence()
 
     pairs = gave("cache[1][0].zero_()", [(torch.ones(3),), (torch.ones(3), torch.ones(3))])
     assert (

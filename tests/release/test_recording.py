@@ -127,17 +127,16 @@ def test_what_is_known_is_not_run_again(
 def test_hidden_rows_of_the_same_sheet_stay_out_of_a_bundle(
     warm: Warm, tiny: Course, tiny_recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever else is known: a grading with the public seed, and of other mistakes."""
+    """Whatever else is known: of hidden tests, other mistakes, and pairs of them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     order = Order(tiny, tiny.seed, tiny.tests_of(), isolation="weak", remembers=True)
     with sharing(warm), order.desk() as desk:
         assert desk.known is not None
-        hidden = [test for test in desk.tests["center"] if test.hidden]
-        for test in desk.tests["center"]:
-            for mistake in (*desk.known.mistakes("center"), *desk.known.mistakes("weigh")):
+        mistakes = [*desk.known.mistakes("center"), *desk.known.mistakes("weigh")]
+        for test in (test for tests in desk.tests.values() for test in tests):
+            for mistake in (*mistakes, *desk.known.pairs("weigh")):
                 desk.known.given(mistake, test.key, test.cases[0].label)
                 desk.known.built_on(mistake, test.key, test.cases[0].label)
-    assert hidden
     record_course(tiny, tmp_path / "recorded")
     assert bytes_in(tmp_path / "recorded") == bytes_in(tiny_recording / "recorded")
 
@@ -156,9 +155,9 @@ def test_what_references_give_on_a_mistake_is_recorded_without_exceptions() -> N
     select = "SELECT kind, value FROM rows JOIN contents USING (digest) WHERE kind IN (?, ?)"
     with closing(sqlite3.connect(folder / SHEET)) as sheet:
         rows = sheet.execute(select, ("gave", "built")).fetchall()
-    heard = [(kind, msgspec.msgpack.decode(value, type=Given).heard) for kind, value in rows]
-    raised = [kind for kind, values in heard for value in values if isinstance(value, Raised)]
-    assert sum(kind == "built" for kind, _ in heard) > 100
+    results = [(kind, msgspec.msgpack.decode(value, type=Given).results) for kind, value in rows]
+    raised = [kind for kind, values in results for value in values if isinstance(value, Raised)]
+    assert sum(kind == "built" for kind, _ in results) > 100
     assert {*raised} == {"gave"}  # mistakes do raise: it is of them that nothing is built
 
 

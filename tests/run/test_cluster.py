@@ -16,7 +16,7 @@ import pytest
 
 from grader.course.course import Course, load_course
 from grader.grading.order import Order, deciding
-from grader.intake import NOBODY, Arrivals, Submission, take_in
+from grader.intake import NO_ROSTER, Arrivals, Submission, take_in
 from grader.records.faults import CallError, HostFault
 from grader.run import batch
 from grader.run.batch import BookedGrade, grade_into
@@ -141,7 +141,7 @@ def test_a_worker_with_another_version_is_refused_by_name(
 ) -> None:
     here = deciding(bare.course)
     monkeypatch.setattr(cluster, "deciding", lambda _: here._replace(**{what: "9.9"}))
-    told = rf"worker tcp://127.*: it has {what} {re.escape(getattr(here, what))}, and this .* 9\.9"
+    told = rf"worker tcp://127.*: it has {what} {re.escape(getattr(here, what))}, but this .* 9\.9"
     with pytest.raises(CallError, match=told):
         list(cluster.share_on_cluster(two.scheduler_address, bare, crews.mark, SUBMISSIONS))
 
@@ -230,7 +230,7 @@ def arrivals(tiny: Course, right: str, tmp_path: Path) -> Arrivals:
     (tmp_path / "class").mkdir()
     for number, name in enumerate(NAMES):
         (tmp_path / "class" / f"{name}.py").write_text(texts[number % 4], "utf-8")
-    return take_in([tmp_path / "class"], tiny, NOBODY)
+    return take_in([tmp_path / "class"], tiny, NO_ROSTER)
 
 
 def test_a_worker_that_is_killed_changes_nothing_in_the_gradebook(

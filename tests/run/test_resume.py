@@ -222,7 +222,7 @@ def test_grading_again_goes_on_where_it_stopped_and_keeps_the_old_grades(
     stop_at("bob")
     assert grader(*again).code == 130
     refused = grader("export", tmp_path / "out", "--to", "csv", "--course", course)
-    assert (refused.code, "`grader grade --again` once more" in refused.err) == (2, True)
+    assert (refused.code, "run the same `grader grade --again` again" in refused.err) == (2, True)
     stop_at("")
     assert reused(grader(*again)) == {"ada": True, "bob": False, "cleo": False}
     with open_gradebook(tmp_path / "out", "tiny") as book:
@@ -521,5 +521,5 @@ def test_two_gradings_never_share_a_folder_and_readers_may(
         assert grader("explain", tmp_path / "out", "bob", "center", "--course", TINY).code == 0
         assert grader("report", tmp_path / "out", "--course", TINY).code == 0
         refused = grader("export", tmp_path / "out", "--to", "csv", "--course", TINY)
-        assert (refused.code, "wait for its end" in refused.err) == (2, True)
+        assert (refused.code, "wait until it ends" in refused.err) == (2, True)
     assert set(graded().values()) == {True}

@@ -50,7 +50,7 @@ def test_show_says_on_a_terminal_that_it_has_no_time_limit(
     assert cold_grader("check", "center", "--show", "--course", desk_of_ada).err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     said = cold_grader("check", "center", "--show", "--course", desk_of_ada).err
-    assert "without a time limit, and Ctrl-C shows where it is" in said
+    assert "without a time limit, and Ctrl-C shows the current line" in said
 
 
 def test_of_a_loop_that_never_ends_a_check_says_how_to_see_its_line(

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -428,6 +429,34 @@ def test_a_worker_that_cannot_start_is_our_fault_and_says_why(
     monkeypatch.setattr(worker, "COMMAND", (sys.executable, "-I", "-c", ""))
     with Workers() as workers, pytest.raises(HostFault, match="is the kit installed"):
         workers.open(PLENTY)
+
+
+@pytest.mark.parametrize(
+    ("pages", "limit", "spare"),
+    [(10**9, "max", True), (10**9, str(3 * 2**30), True), (10**9, str(2**30), False),
+     (1000, "max", False), (None, "max", False)],
+    ids=["free", "free in a container", "a small container", "full", "unknown"],
+)  # fmt: skip
+def test_a_notebook_has_a_spare_where_memory_allows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pages: int | None, limit: str, spare: bool
+) -> None:
+    def sysconf(name: str) -> int:
+        if pages is None:
+            raise ValueError(name)
+        return pages if name == "SC_AVPHYS_PAGES" else 4096
+
+    (tmp_path / "memory.max").write_text(limit)
+    (tmp_path / "memory.current").write_text("1000")
+    monkeypatch.setattr(worker, "CGROUP", tmp_path)
+    monkeypatch.setattr(os, "sysconf", sysconf, raising=False)
+    assert worker._memory_is_free() is spare
+
+
+def test_without_a_spare_there_is_one_process() -> None:
+    with Workers(spare=False) as workers:
+        for _ in range(2):
+            workers.open(PLENTY).close()
+            assert len(workers.pids) == 1
 
 
 def test_a_worker_of_another_version_is_not_talked_to(monkeypatch: pytest.MonkeyPatch) -> None:
