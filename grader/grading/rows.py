@@ -1,7 +1,7 @@
 """The rows of a sheet, in a SQLite file: in the user's cache, or in a student's bundle.
 
-A row has a key and a value. Values are plain data in msgpack, stored once under their digest:
-many mistakes give the same results.
+A row has a key and a value. Values are plain data in msgpack, compressed, and stored once under
+their digest: many mistakes give the same results.
 
 The cache is a convenience: where it cannot be read or written, only time is lost. A bundle is all
 that a student has: a damaged one raises `CallError`.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
@@ -127,7 +128,7 @@ class Rows:
         digest = _digest(content)
         try:
             with opened:
-                opened.execute(CONTENT, (digest, content))
+                opened.execute(CONTENT, (digest, _packed(content)))
                 opened.execute(KEPT, (*key, key.hidden, digest))
         except sqlite3.Error as error:
             self._failed(error)
@@ -143,13 +144,13 @@ class Rows:
         if (opened := self._opened()) is None:
             return []
         try:
-            found = opened.execute(f"{SELECT} WHERE {where}", values).fetchall()
-            if not all(_digest(value) == digest for *_, digest, value in found):
-                raise sqlite3.DatabaseError("a value does not match its digest")
-        except (sqlite3.Error, TypeError) as error:  # TypeError: a value is no bytes
+            return [
+                (Key(*key), _unpacked(digest, value))
+                for *key, digest, value in opened.execute(f"{SELECT} WHERE {where}", values)
+            ]
+        except (sqlite3.Error, zlib.error, TypeError) as error:  # TypeError: a value is no bytes
             self._failed(error)
             return []
-        return [(Key(*key), value) for *key, _, value in found]
 
     def _opened(self) -> sqlite3.Connection | None:
         if self._connection is None and self._path is not None and not self._useless:
@@ -214,7 +215,7 @@ class BundledRows(Rows):
 
 def write_rows(path: Path, rows: Mapping[Key, bytes]) -> None:
     """Write a bundle's file. The same rows give the same bytes."""
-    contents = {_digest(value): value for value in rows.values()}
+    contents = {_digest(value): _packed(value) for value in rows.values()}
     with closing(sqlite3.connect(path)) as opened:
         opened.executescript(TABLES)
         opened.execute(f"PRAGMA user_version = {VERSION}")
@@ -233,3 +234,14 @@ def _remove_oldest(folder: Path) -> None:
 
 def _digest(value: bytes) -> bytes:
     return hashlib.blake2b(value, digest_size=16).digest()
+
+
+def _packed(value: bytes) -> bytes:
+    return zlib.compress(value, level=1)  # a sixth of the size; higher levels gain little
+
+
+def _unpacked(digest: bytes, packed: bytes) -> bytes:
+    value = zlib.decompress(packed)
+    if _digest(value) != digest:
+        raise sqlite3.DatabaseError("a value does not match its digest")
+    return value

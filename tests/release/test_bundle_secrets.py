@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -163,11 +164,11 @@ def texts(path: Path) -> Iterator[str]:
 
 
 def rows(sheet: Path) -> Iterator[tuple[Any, ...]]:
-    """Every row of a sheet; the value as it was before it was packed."""
+    """Every row of a sheet; the value as it was before it was compressed."""
     with closing(sqlite3.connect(sheet)) as opened:
         select = "SELECT rows.*, value FROM contents LEFT JOIN rows USING (digest)"
         for *key, value in opened.execute(select):
-            yield *key, msgspec.msgpack.decode(value)
+            yield *key, msgspec.msgpack.decode(zlib.decompress(value))
 
 
 def decoded(value: object) -> Iterator[str]:
@@ -286,7 +287,8 @@ def test_the_search_finds_what_was_planted(
         if planted.name == SHEET:
             shutil.copyfile(bundle / name, planted)
             with closing(sqlite3.connect(planted)) as sheet, sheet:
-                row = b"planted", msgspec.msgpack.encode({"text": [text.decode()]})
+                packed = zlib.compress(msgspec.msgpack.encode({"text": [text.decode()]}))
+                row = b"planted", packed
                 sheet.execute("INSERT INTO contents VALUES (?, ?)", row)
         else:
             planted.write_bytes(text)

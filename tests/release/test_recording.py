@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import zlib
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -155,7 +156,10 @@ def test_what_references_give_on_a_mistake_is_recorded_without_exceptions() -> N
     select = "SELECT kind, value FROM rows JOIN contents USING (digest) WHERE kind IN (?, ?)"
     with closing(sqlite3.connect(folder / SHEET)) as sheet:
         rows = sheet.execute(select, ("gave", "built")).fetchall()
-    results = [(kind, msgspec.msgpack.decode(value, type=Given).results) for kind, value in rows]
+    results = [
+        (kind, msgspec.msgpack.decode(zlib.decompress(value), type=Given).results)
+        for kind, value in rows
+    ]
     raised = [kind for kind, values in results for value in values if isinstance(value, Raised)]
     assert sum(kind == "built" for kind, _ in results) > 100
     assert {*raised} == {"gave"}  # mistakes do raise: it is of them that nothing is built
