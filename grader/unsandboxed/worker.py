@@ -55,7 +55,7 @@ def backend(name: BackendName = "auto", device: Device = "cpu") -> AbstractConte
     """
     possible = sys.platform == "linux" and hasattr(os, "fork")
     if name == "jail" and device != "cpu":
-        raise CallError(f"no jail may touch {device}: leave out --backend, or take a worker")
+        raise CallError(f"jails cannot use {device}: leave out --backend, or use a worker")
     if name == "jail" and not possible:
         raise CallError("jails need Linux; a worker runs everywhere (--backend worker)")
     if name == "worker" or device != "cpu" or not possible:
