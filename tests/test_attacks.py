@@ -83,7 +83,7 @@ def test_an_attack_earns_what_it_deserves(
 ) -> None:
     chosen = beneath if attack.klass in BENEATH else desk
     if attack.klass == "operations":  # its values are honest: a mistake's name would tell no more
-        chosen = dataclasses.replace(desk, known=None)
+        chosen = dataclasses.replace(desk, sheet=None)
     result = grade_submission(chosen, attack.submission(course))
     if "weak" in result.isolation and attack.klass in KERNEL:
         pytest.skip("this machine cannot lock a jail down; `grader doctor` says why")

@@ -62,7 +62,7 @@ DESERVED: dict[str, dict[str, float]] = {
 @pytest.fixture(scope="module")
 def desk() -> Iterator[Desk]:
     files = COURSE.tests_of()
-    order = Order(COURSE, COURSE.hidden_seed(), files, isolation="weak", remembers=True)
+    order = Order(COURSE, COURSE.hidden_seed(), files, isolation="weak", keeps_sheet=True)
     with order.desk() as opened:
         yield opened
 
@@ -105,7 +105,7 @@ def test_another_seed_gives_other_inputs_and_the_same_points(
     student: str, desk: Desk, grades: dict[str, Grade]
 ) -> None:
     (submission,) = (s for s in find_submissions([SAMPLES], COURSE) if s.student == student)
-    other = dataclasses.replace(desk, seed="another seed", known=None)  # no points hang on names
+    other = dataclasses.replace(desk, seed="another seed", sheet=None)  # no points hang on names
     assert earned(grade_submission(other, submission)) == earned(grades[student])
 
 
@@ -166,7 +166,7 @@ CHECKED = sorted({*DESERVED, ALL_WRONG} - {"finn_empty"})
 @pytest.fixture(scope="module")
 def all_wrong(desk: Desk) -> Mapping[str, str]:
     """The references, each exercise with the first of its known mistakes; by the files' names."""
-    library = desk.live.library
+    library = desk.replays.library
     texts = {f"{unit}.py": text for unit, text in library.sources.items()}
     for name in COURSE.exercises:
         texts[f"{COURSE.unit_of[name]}.py"] += f"\n\n{library.of(name, 'mistake')[0].definition}\n"
@@ -177,7 +177,7 @@ def all_wrong(desk: Desk) -> Mapping[str, str]:
 def wrong(desk: Desk, all_wrong: Mapping[str, str]) -> Grade:
     """The grade of the submission that gets everything wrong."""
     sources = tuple(SourceText(name, (text,)) for name, text in all_wrong.items())
-    unnamed = dataclasses.replace(desk, known=None)  # no points hang on a mistake's name
+    unnamed = dataclasses.replace(desk, sheet=None)  # no points hang on a mistake's name
     return grade_submission(unnamed, Submission(ALL_WRONG, sources))
 
 

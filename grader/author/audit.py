@@ -117,7 +117,7 @@ def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Audited]:
 
 
 def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
-    library, unit = desk.live.library, desk.course.unit_of[name]
+    library, unit = desk.replays.library, desk.course.unit_of[name]
     # This also makes torch load its lazy parts, whose time should not count for a mutant.
     for test in desk.tests[name]:
         if not all(replay(desk, desk.definitions, test, case).passed for case in test.cases):
@@ -352,7 +352,7 @@ def _killers(desk: Desk, variant: Variant) -> frozenset[str]:
     """The hidden tests that catch a variant, run in this process."""
     tests = [test for test in desk.tests[variant.exercise] if test.hidden]
     try:
-        definitions = desk.live.definitions(variant)
+        definitions = desk.replays.definitions(variant)
     except Exception:  # its definition itself raises
         return frozenset(test.name for test in tests)
     killers: set[str] = set()

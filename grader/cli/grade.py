@@ -227,7 +227,7 @@ def _order(
         isolation=isolation,
         secrets=(out, *given),
         device=device,
-        remembers=not fresh,
+        keeps_sheet=not fresh,
     )
 
 

@@ -52,10 +52,10 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
 
 def right_behaviour(desk: Desk, exercise: str) -> Behaviour | None:
     """The facts about all right answers, on an example of the public checks; None if unknown."""
-    if desk.known is None:
+    if desk.sheet is None:
         return None
-    live = desk.known.replays is not None
-    return desk.known.once(
+    live = desk.sheet.replays is not None
+    return desk.sheet.once(
         Key("facts", exercise), Behaviour, lambda: _found(desk, exercise) if live else None
     )
 
@@ -69,8 +69,8 @@ def _found(desk: Desk, exercise: str) -> Behaviour:
     if example is None:
         return Behaviour(None, [])
     right = _true(desk, desk.definitions, exercise, example)
-    for accepted in desk.live.library.of(exercise, "accepted"):
-        other = _true(desk, desk.live.definitions(accepted), exercise, example)
+    for accepted in desk.replays.library.of(exercise, "accepted"):
+        other = _true(desk, desk.replays.definitions(accepted), exercise, example)
         right = {fact: holds for fact, holds in right.items() if other.get(fact, holds) is holds}
     return Behaviour(example, sorted(right.items()))
 

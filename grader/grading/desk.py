@@ -41,7 +41,7 @@ class Desk:
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
     stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
-    known: Sheet | None = None  # how tests end on known answers
+    sheet: Sheet | None = None  # how tests end on known answers
     isolation: tuple[str, ...] = ()  # the layers of each jail; and "weak", if they do not suffice
     device: Device = "cpu"  # on which submissions compute
     listener: Callable[[Make, Seat], Listener] | None = None  # see `listening`
@@ -68,11 +68,11 @@ class Desk:
         return self.oracle.definitions
 
     @property
-    def live(self) -> Replays:
+    def replays(self) -> Replays:
         """The known answers themselves, in a course with solutions."""
-        assert self.known is not None
-        assert self.known.replays is not None
-        return self.known.replays
+        assert self.sheet is not None
+        assert self.sheet.replays is not None
+        return self.sheet.replays
 
     @contextmanager
     def listening(self, listener: Callable[[Make, Seat], Listener]) -> Iterator[None]:
@@ -97,8 +97,8 @@ class Desk:
 
     def close(self) -> None:
         """End the process in which known mistakes run."""
-        if self.known is not None:
-            self.known.close()
+        if self.sheet is not None:
+            self.sheet.close()
 
     @property
     def wanted(self) -> list[wire.Wanted]:
@@ -115,7 +115,7 @@ class Desk:
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
         """Names mistakes; None in a course without any."""
-        return Diagnosis(self.known) if self.known is not None else None
+        return Diagnosis(self.sheet) if self.sheet is not None else None
 
     @contextmanager
     def seat(

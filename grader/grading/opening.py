@@ -50,12 +50,12 @@ def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
         tests,
         fingerprint=course.fingerprint(),
         stubs=pristine,
-        known=Sheet(recorded.rows) if recorded is not None else None,
+        sheet=Sheet(recorded.rows) if recorded is not None else None,
         isolation=_layers(order, behind),
         device=order.device,
     )
     if recorded is None:
-        desk.known = live_known(desk, load_library(course, tests), rows)
+        desk.sheet = sheet_of(desk, load_library(course, tests), rows)
     return desk
 
 
@@ -75,7 +75,7 @@ def _collected(order: Order) -> dict[str, list[Test]]:
 def _layers(order: Order, behind: Backend) -> tuple[str, ...]:
     """The layers of isolation; with "weak", if submissions could read solutions or secrets."""
     solutions = order.course.secrets if order.course.has_solutions else ()
-    kept = [cache()] if order.remembers else []
+    kept = [cache()] if order.keeps_sheet else []
     reach = shortfall(behind, [*solutions, *order.secrets, *kept])
     if reach is not None and order.isolation == "strong":
         raise CallError(
@@ -85,7 +85,7 @@ def _layers(order: Order, behind: Backend) -> tuple[str, ...]:
     return behind.layers if reach is None else (*behind.layers, "weak")
 
 
-def live_known(desk: Desk, library: Library, rows: Rows | None = None) -> Sheet:
+def sheet_of(desk: Desk, library: Library, rows: Rows | None = None) -> Sheet:
     """The sheet of this desk, which runs known answers in the tests where it lacks a row."""
     cases = {
         (test.key, case.label): (test, case)

@@ -52,7 +52,7 @@ class Order:
     # Where student code runs; without one, in jails, or for a GPU in a worker.
     backend: AbstractContextManager[Backend] | None = None
     device: Device = "cpu"  # on which submissions compute
-    remembers: bool = False  # whether the sheet is kept in the user's cache
+    keeps_sheet: bool = False  # whether the sheet is kept in the user's cache
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
@@ -64,7 +64,7 @@ class Order:
             with loading_torch():
                 from grader.grading.opening import set_up
                 from grader.grading.rows import kept_under
-            kept = kept_under(basis(self)) if self.remembers else nullcontext()
+            kept = kept_under(basis(self)) if self.keeps_sheet else nullcontext()
             with kept as rows, closing(set_up(self, behind, rows)) as desk:
                 yield desk
 

@@ -184,7 +184,7 @@ def grade_one(
         exercises,
         isolation=isolation,
         secrets=tuple(secrets),
-        remembers=True,
+        keeps_sheet=True,
     )
     with order.desk() as desk:
         # This import loads torch. By now the desk's warm process is loading it in parallel.

@@ -63,7 +63,7 @@ def record_course(
         files,
         isolation="weak",
         backend=nullcontext(Nowhere()),
-        remembers=True,
+        keeps_sheet=True,
     )
     with kept_under(basis(order)) as rows:
         lacking = [name for name in course.exercises if _entry(rows, name) is None]
@@ -137,7 +137,7 @@ def _gone(exercise: str) -> Variant:
 
 def _find_out(desk: Desk, name: str) -> str:
     """Add all public rows of an exercise to the sheet; return its name."""
-    sheet = desk.known
+    sheet = desk.sheet
     assert sheet is not None
     tests = desk.tests[name]
     cases = [(test, case) for test in tests for case in test.cases]
@@ -196,7 +196,7 @@ def _refuse_answers_in_questions(
     for variant in islice(mistakes, WRONG):
         doubts = _Doubts(notes)
         with desk.listening(lambda *_, doubts=doubts: doubts):
-            replay(desk, desk.live.definitions(variant), test, case)
+            replay(desk, desk.replays.definitions(variant), test, case)
         if doubts.strange:
             raise CallError(
                 f"{test.key}[{case.label}] passes on to the reference what a student's code "

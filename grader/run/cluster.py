@@ -157,7 +157,7 @@ class _Cluster:
         self._order = order
         self._work = work
         self._must = deciding(order.course)
-        self._sheet = rows.image(basis(order)) if order.remembers else b""
+        self._sheet = rows.image(basis(order)) if order.keeps_sheet else b""
         self._waiting = deque(_Item(one) for one in submissions)
         self._set_aside = set_aside
         self._workers: dict[str, _Worker] = {}  # by address

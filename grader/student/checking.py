@@ -111,7 +111,7 @@ def open_checker(
         isolation="weak",
         backend=worker.backend(backend, device),
         device=device,
-        remembers=True,
+        keeps_sheet=True,
     )
     with order.desk() as desk:
         yield Checker(desk, chosen, answers)

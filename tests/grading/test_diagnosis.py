@@ -18,7 +18,7 @@ from grader.course.tensors import Make
 from grader.grading.desk import Desk
 from grader.grading.diagnosis import kept, same
 from grader.grading.ladder import grade_submission
-from grader.grading.opening import live_known
+from grader.grading.opening import sheet_of
 from grader.grading.order import Order, basis
 from grader.grading.replays import Given
 from grader.grading.rows import MOST_FILES, Key, Rows, image, kept_under, receive
@@ -154,7 +154,7 @@ def test_a_mistake_must_explain_small_differences_too(
     library = load_library(tiny)
     known = Library([*library.variants, slight], library.sources, library.unit_of)
     text = f"def center(x):\n    middle = sum(x) / len(x)\n    return x - middle {rest}"
-    other = dataclasses.replace(desk, known=live_known(desk, known))
+    other = dataclasses.replace(desk, sheet=sheet_of(desk, known))
     assert named(told(other, right, text, "center")) == names
 
 
@@ -170,7 +170,7 @@ def test_where_two_mistakes_would_fit_neither_is_named(
     library = load_library(tiny)
     undeclared = [dataclasses.replace(variant, same_as={}) for variant in library.variants]
     blind = Library(undeclared, library.sources, library.unit_of)
-    other = dataclasses.replace(desk, known=live_known(desk, blind))
+    other = dataclasses.replace(desk, sheet=sheet_of(desk, blind))
     text = "import torch\ndef staircase(size):\n    return torch.ones(size, size).triu() > 0"
     assert named(told(other, right, text, "staircase")) == {None}
     assert named(told(desk, right, text, "staircase")) == {"The upper half is True"}
@@ -180,7 +180,7 @@ def test_mistakes_that_say_the_same_leave_no_doubt(desk: Desk, right: str, tiny:
     library = load_library(tiny)
     alike = [dataclasses.replace(v, same_as={}, title="Over", hint="?") for v in library.variants]
     other = dataclasses.replace(
-        desk, known=live_known(desk, Library(alike, library.sources, library.unit_of))
+        desk, sheet=sheet_of(desk, Library(alike, library.sources, library.unit_of))
     )
     text = "import torch\ndef staircase(size):\n    return torch.ones(size, size).triu() > 0"
     assert named(told(other, right, text, "staircase")) == {"Over"}
@@ -208,7 +208,7 @@ def knowing(desk: Desk, course: Course, *more: Variant, **changed: Any) -> Desk:
     library = load_library(course)
     known = Library([*library.variants, *more], library.sources, library.unit_of)
     other = dataclasses.replace(desk, **changed)
-    other.known = live_known(other, known)
+    other.sheet = sheet_of(other, known)
     return other
 
 
@@ -262,7 +262,7 @@ def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
 
 def test_what_was_found_out_for_one_device_is_not_believed_of_another(tiny: Course) -> None:
     here = Order(tiny, "a seed", {})
-    assert basis(here) == basis(dataclasses.replace(here, remembers=True))
+    assert basis(here) == basis(dataclasses.replace(here, keeps_sheet=True))
     assert basis(here) != basis(dataclasses.replace(here, device="cuda"))
 
 
@@ -337,7 +337,7 @@ def test_a_sheet_that_cannot_be_used_costs_no_name(
 
 def named_with(desk: Desk, right: str, tiny: Course, rows: Rows) -> set[str | None]:
     """What a wrong answer is called at another desk that keeps its sheet there."""
-    other = dataclasses.replace(desk, known=live_known(desk, load_library(tiny), rows))
+    other = dataclasses.replace(desk, sheet=sheet_of(desk, load_library(tiny), rows))
     names = named(told(other, right, WRONG, "center"))
     rows.close()
     return names

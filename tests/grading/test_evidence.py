@@ -29,7 +29,7 @@ from tests.support.places import REAL
 def desk(warm: Warm) -> Iterator[Desk]:
     course = load_course(REAL)
     seed, files = course.hidden_seed(), course.tests_of()
-    order = Order(course, seed, files, isolation="weak", remembers=True)
+    order = Order(course, seed, files, isolation="weak", keeps_sheet=True)
     with sharing(warm), order.desk() as desk:
         yield desk
 
@@ -37,7 +37,7 @@ def desk(warm: Warm) -> Iterator[Desk]:
 def test_known_answers_are_paid_for_nothing_but_tests_that_passed(desk: Desk) -> None:
     """One known answer to each exercise, drawn from right answers and mistakes, all in one file."""
     draw = random.Random("evidence")
-    library = desk.live.library
+    library = desk.replays.library
     texts = library.together()
     for name in desk.course.exercises:
         texts.append(draw.choice(_known(desk, name, draw)).definition)
@@ -45,7 +45,7 @@ def test_known_answers_are_paid_for_nothing_but_tests_that_passed(desk: Desk) ->
         text.replace("from __future__ import annotations\n", "") for text in texts
     )
     # No points hang on a mistake's name, and to look for the names takes most of the time.
-    unnamed = dataclasses.replace(desk, known=None)
+    unnamed = dataclasses.replace(desk, sheet=None)
     graded = grade_submission(unnamed, Submission("drawn", (SourceText("drawn.py", (text,)),)))
     assert_only_what_passed_is_paid(graded)
     assert 0 < graded.total < graded.max
@@ -53,6 +53,6 @@ def test_known_answers_are_paid_for_nothing_but_tests_that_passed(desk: Desk) ->
 
 def _known(desk: Desk, name: str, draw: random.Random) -> list[Variant]:
     """The exercise's mistakes, or its right answers, whichever are drawn."""
-    library = desk.live.library
+    library = desk.replays.library
     kinds = [library.of(name, kind) for kind in ("mistake", "accepted")]
     return draw.choice([variants for variants in kinds if variants])

@@ -15,7 +15,7 @@ import pytest
 from grader.course.course import Course
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
-from grader.grading.opening import live_known
+from grader.grading.opening import sheet_of
 from grader.grading.rows import Rows
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
@@ -49,7 +49,7 @@ def desk_that_knows(desk: Desk, course: Course, body: str, kept: Path | None) ->
     rows = Rows(kept)
     other = dataclasses.replace(desk)
     other.limits = LIMITS
-    other.known = live_known(other, library, rows)
+    other.sheet = sheet_of(other, library, rows)
     with closing(other):
         yield other
     rows.close()

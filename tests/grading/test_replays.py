@@ -28,14 +28,14 @@ def _desk() -> Iterator[Desk]:
 
 
 def known(desk: Desk, kind: str) -> list[Variant]:
-    return [v for v in desk.live.library.variants if v.kind == kind]
+    return [v for v in desk.replays.library.variants if v.kind == kind]
 
 
 def test_every_accepted_answer_passes_a_hidden_test_of_values(desk: Desk) -> None:
     failed = []
     for variant in known(desk, "accepted"):
         test = next(t for t in desk.tests[variant.exercise] if t.hidden and t.rung == "value")
-        if not replay(desk, desk.live.definitions(variant), test, test.cases[0]).passed:
+        if not replay(desk, desk.replays.definitions(variant), test, test.cases[0]).passed:
             failed.append(variant.id)
     assert failed == []
 
@@ -43,11 +43,11 @@ def test_every_accepted_answer_passes_a_hidden_test_of_values(desk: Desk) -> Non
 def test_a_mistake_gives_a_worker_what_it_gives_here(desk: Desk) -> None:
     unlike = []
     for variant in known(desk, "mistake")[::EVERY]:
-        name, sources = variant.exercise, desk.live.library.submission(variant.exercise, variant)
+        name, sources = variant.exercise, desk.replays.library.submission(variant.exercise, variant)
         with desk.seat(Submission("known", sources), [name]) as seat:
             for test in (t for t in desk.tests[name] if not t.hidden):
                 theirs = play(desk, seat, test, test.cases[0]).seen.evidence()
-                ours = replay(desk, desk.live.definitions(variant), test, test.cases[0]).results
+                ours = replay(desk, desk.replays.definitions(variant), test, test.cases[0]).results
                 if not same(ours, theirs):
                     unlike.append((variant.id, test.key))
     assert unlike == []

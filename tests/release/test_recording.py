@@ -130,14 +130,14 @@ def test_hidden_rows_of_the_same_sheet_stay_out_of_a_bundle(
 ) -> None:
     """Whatever else is known: of hidden tests, other mistakes, and pairs of them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    order = Order(tiny, tiny.seed, tiny.tests_of(), isolation="weak", remembers=True)
+    order = Order(tiny, tiny.seed, tiny.tests_of(), isolation="weak", keeps_sheet=True)
     with sharing(warm), order.desk() as desk:
-        assert desk.known is not None
-        mistakes = [*desk.known.mistakes("center"), *desk.known.mistakes("weigh")]
+        assert desk.sheet is not None
+        mistakes = [*desk.sheet.mistakes("center"), *desk.sheet.mistakes("weigh")]
         for test in (test for tests in desk.tests.values() for test in tests):
-            for mistake in (*mistakes, *desk.known.pairs("weigh")):
-                desk.known.given(mistake, test.key, test.cases[0].label)
-                desk.known.built_on(mistake, test.key, test.cases[0].label)
+            for mistake in (*mistakes, *desk.sheet.pairs("weigh")):
+                desk.sheet.given(mistake, test.key, test.cases[0].label)
+                desk.sheet.built_on(mistake, test.key, test.cases[0].label)
     record_course(tiny, tmp_path / "recorded")
     assert bytes_in(tmp_path / "recorded") == bytes_in(tiny_recording / "recorded")
 

@@ -45,7 +45,7 @@ def attacked_course() -> Course:
 def attacked_order(course: Course) -> Order:
     """How attacks are graded, wherever this machine has layers to lock them in or not."""
     seed, files = course.hidden_seed(), course.tests_of()
-    return Order(course, seed, files, isolation="weak", remembers=True)
+    return Order(course, seed, files, isolation="weak", keeps_sheet=True)
 
 
 # The classes in the order of a table, with a title for it.

@@ -123,7 +123,7 @@ def both(course: Course, warm: Warm, workers: Workers) -> tuple[Results, Results
             found[student] = {result.name: result for result in results}
         return found
 
-    order = Order(course, course.seed, files, isolation="weak", remembers=True)
+    order = Order(course, course.seed, files, isolation="weak", keeps_sheet=True)
     with sharing(warm), order.desk() as desk:
         in_jails = checked(desk)
     kept = nullcontext(workers)  # other tests want them, too
