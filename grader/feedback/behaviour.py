@@ -13,9 +13,10 @@ LEADING = "a leading dimension"
 
 
 def sentences_on(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
-    """At most `MOST_TOLD` sentences on how an answer differs from right ones, the gravest first.
+    """At most `MOST_TOLD` sentences on how an answer's behaviour is wrong, the gravest first.
 
-    A difference that follows from another is left out.
+    `right` holds the facts that are true of right answers, and `theirs` those of this answer.
+    A difference that follows from another difference is left out.
     """
     wrong = [fact for fact, holds in right.items() if theirs.get(fact, holds) is not holds]
     words = _Words(contract, right, frozenset(wrong))
@@ -57,7 +58,7 @@ class _Words:
         return sorted(fact for fact in self.wrong if fact.kind in kinds)
 
     def repeating(self) -> Iterator[str]:
-        """Two equal calls give different results, or dropout has no effect."""
+        """Report that two equal calls give different results, or that dropout has no effect."""
         if self._of("repeats"):
             yield "Called twice with the same input, your code gives two different results."
         for fact in self._of("repeats in training"):
@@ -73,7 +74,7 @@ class _Words:
                 )
 
     def sums(self) -> Iterator[str]:
-        """The result sums to one along the wrong axes, or has negative numbers."""
+        """Report a result that sums to one along the wrong axes, or has negative numbers."""
         for fact in self._of("sums"):
             (axis,) = fact.at
             if self.ours[fact]:
@@ -107,7 +108,7 @@ class _Words:
         }  # fmt: skip
 
     def future(self) -> Iterator[str]:
-        """A position of the result depends on later positions of an argument."""
+        """Report that a position of the result depends on later positions of an argument."""
         for number, axis, over, wrong in self._pairs():
             ours = self._reached(number, axis, over)
             causal = all(not holds for (of, to), holds in ours.items() if of > to)
@@ -122,7 +123,10 @@ class _Words:
                 )
 
     def leaks(self) -> Iterator[str]:
-        """A position of the result depends on a wrong position, but causality is not the reason."""
+        """Report a position of the result that depends on a position that it should ignore.
+
+        Dependence on later positions is left to `future`.
+        """
         for number, axis, over, wrong in self._pairs():
             leaks = [fact.at for fact in wrong if not self.ours[fact]]
             if not leaks or any(self.future()):
@@ -135,7 +139,7 @@ class _Words:
             )
 
     def heeded(self) -> Iterator[str]:
-        """The result ignores an argument, or depends on one that it should ignore."""
+        """Report an argument that the result wrongly ignores, or wrongly depends on."""
         for fact in self._of("heeds"):
             argument = self._argument(fact.argument)
             if self.ours[fact]:
@@ -147,7 +151,7 @@ class _Words:
                 yield f"Your result depends on {argument}, but should not here."
 
     def missing(self) -> Iterator[str]:
-        """A position of the result does not depend on a position of an argument, but should."""
+        """Report that a position of the result ignores a position of an argument."""
         for number, axis, over, wrong in self._pairs():
             gaps = [fact.at for fact in wrong if self.ours[fact]]
             if not gaps or Fact("heeds", number) in self.wrong:
@@ -160,7 +164,7 @@ class _Words:
             )
 
     def gradients(self) -> Iterator[str]:
-        """Gradients are missing or wrong."""
+        """Report missing or wrong gradients."""
         for fact in self._of("gradient", "weights"):
             if self.ours[fact]:
                 if fact.kind == "weights":
@@ -177,7 +181,7 @@ class _Words:
                 )
 
     def alike(self) -> Iterator[str]:
-        """Equal positions of an argument give unequal results."""
+        """Report that equal positions of an argument give unequal results."""
         for fact in self._of("alike"):
             axis, _ = fact.at
             positions = f"all positions of {self._argument(fact.argument)} along "
@@ -186,7 +190,7 @@ class _Words:
                 yield f"If {positions} are equal, your results should be equal, but they differ."
 
     def changes(self) -> Iterator[str]:
-        """Adding to an argument, or scaling it, changes the result in the wrong way."""
+        """Report that the result changes wrongly when an argument is shifted or scaled."""
         added = f"add {LIFT:g} to all of"
         does = {"shift": added, "lift": added}
         stays = {"shift": "stay as it is", "scale": "stay as it is", "double": "double too",
@@ -201,7 +205,7 @@ class _Words:
 
 
 def _label(spec: TensorSpec | None, axis: int) -> str:
-    """The name of an axis, counted from the end; `LEADING` for an axis of a variadic group."""
+    """The name of the axis with this negative index; `LEADING` in or before a variadic group."""
     if spec is not None and -axis <= len(spec.dimensions):
         dimension = spec.dimensions[axis]
         if not any(d.variadic for d in spec.dimensions[axis:]):

@@ -22,19 +22,22 @@ class Disagreement(AssertionError):
         self._pair = ours, theirs, wrong
 
     def __str__(self) -> str:
-        # Composed on demand: known mistakes fail thousands of tests, and those texts are unused.
+        # Composed on demand: grading runs known mistakes too, and never reads their messages.
         ours, theirs, wrong = self._pair
         parts = (in_words(theirs, ours, wrong=wrong), _numbers(theirs, ours, wrong))
         return f"{self.args[0]}: {'; '.join(part for part in parts if part)}"
 
     def picture(self, names: Sequence[str] | None = None) -> Picture | None:
-        """The expected values, the actual ones and their differences; `names` are the axes'."""
+        """The expected values, the actual values and their differences.
+
+        `names` are the names of the axes.
+        """
         ours, theirs, wrong = self._pair
         return picture_of(ours, theirs, names=names, wrong=wrong)
 
 
 def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
-    """The number of elements that differ, and the worst of them; for a scalar both values."""
+    """The number of elements that differ, and the largest difference; for a scalar, both values."""
     if not ours.dim():
         expected, got = _distinct(ours.item(), theirs.item())
         return f"expected {expected}, got {got}"
@@ -52,7 +55,7 @@ def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
 
 
 def _distinct(expected: float, got: float) -> tuple[str, str]:
-    """Both numbers with at least four digits, and as many as show the difference."""
+    """Both numbers as text: with four digits, or with more if four look the same."""
     pairs = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in range(4, 18))
     return next((pair for pair in pairs if pair[0] != pair[1]), (repr(expected), repr(got)))
 
@@ -67,7 +70,7 @@ def _at(tensor: Tensor, index: Sequence[int]) -> Any:
 
 # --- picture -------------------------------------------------------------------------------------
 #
-# Cuts the part worth showing out of two tensors that should be equal.
+# Selects the part to show of two tensors that should be equal.
 
 
 MOST_CELLS = 12  # rows, and columns
@@ -76,12 +79,12 @@ MOST_CELLS = 12  # rows, and columns
 def picture_of(
     ours: Tensor, theirs: Tensor, *, names: Sequence[str] | None = None, wrong: Tensor | None = None
 ) -> Picture | None:
-    """The first matrix that differs, cut to at most `MOST_CELLS` rows and columns.
+    """The first matrix in which two tensors differ, cut to `MOST_CELLS` rows and columns.
 
-    Both tensors have the same shape; a vector becomes a single row. `names` are the names of all
-    axes, or of the last two. `wrong` marks the elements that differ; by default they are those
-    beyond the tolerances of `torch.testing`. Returns None if there is nothing to show: a single
-    element, no difference, different shapes or dtypes, complex numbers.
+    A vector is shown as a single row. `names` are the names of all axes, or of the last two.
+    `wrong` marks the elements that differ; by default, elements differ if their difference exceeds
+    the tolerances of `torch.testing`. Returns None for a single element, for tensors that do not
+    differ, for different shapes or dtypes, and for complex numbers.
     """
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return None
@@ -115,7 +118,7 @@ def picture_of(
 
 
 def _corner(wrong: Tensor) -> tuple[int, int]:
-    """The top left corner of a window that contains a difference."""
+    """The top left corner of a window of `MOST_CELLS` cells a side that contains a difference."""
     rows, columns = wrong.shape
     top, left = (
         _start(rows, int(wrong.any(1).nonzero()[0])),
@@ -125,12 +128,12 @@ def _corner(wrong: Tensor) -> tuple[int, int]:
         return top, left
     row, column = (
         int(step) for step in wrong.nonzero()[0]
-    )  # the first such row and column may not cross at a difference
+    )  # the first row and the first column with a difference may cross at equal elements
     return _start(rows, row), _start(columns, column)
 
 
 def _start(size: int, wanted: int) -> int:
-    """The first index of a window that contains the wanted index; 0 if possible."""
+    """The first index of a window that contains the index `wanted`; 0 if possible."""
     return 0 if wanted < MOST_CELLS else min(wanted, size - MOST_CELLS)
 
 

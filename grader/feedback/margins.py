@@ -1,7 +1,8 @@
-"""Notes how near comparisons come to their tolerances, inside `listening`.
+"""Records how near comparisons come to their tolerances.
 
-A verdict must not depend on rounding. Right answers should stay far below a tolerance and wrong
-answers far above it, since another processor rounds differently.
+A verdict must not depend on rounding, and another processor rounds differently. Differences of
+right answers should stay far below the tolerance, and differences of wrong answers far above it.
+Margins are recorded only inside `with listening()`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from grader.course.tolerances import Tolerance
 
 @dataclass(frozen=True)
 class Margin:
-    """The ratio of a measured value to its limit: at most 1 passes.
+    """The ratio of a measured value to its limit; a ratio of at most 1 passes.
 
-    A ratio between `low` and `high` is too near to the limit.
+    Between `low` and `high`, the ratio is so near to 1 that the verdict is doubtful.
     """
 
     ratio: float
@@ -36,7 +37,7 @@ class Margin:
 
     @property
     def distance(self) -> tuple[bool, float]:
-        """A key to sort by: doubtful margins first, then by distance from the limit."""
+        """A sort key: doubtful margins come first; then margins are in order of distance from 1."""
         return not self.doubtful, abs(math.log(self.ratio)) if self.ratio > 0 else math.inf
 
 
@@ -45,7 +46,7 @@ _noted: ContextVar[list[Margin] | None] = ContextVar("noted", default=None)
 
 @contextmanager
 def listening() -> Iterator[list[Margin]]:
-    """Collect the margins of all comparisons inside the ``with``."""
+    """Collect the margins of all comparisons inside the ``with`` block in the yielded list."""
     noted: list[Margin] = []
     before = _noted.set(noted)
     try:
@@ -55,9 +56,9 @@ def listening() -> Iterator[list[Margin]]:
 
 
 def note(theirs: Tensor, ours: Tensor, within: Tolerance) -> None:
-    """Note a comparison of values: the largest difference divided by its tolerance.
+    """Record the margin of two compared tensors: the largest difference divided by its tolerance.
 
-    The ratio is infinite for NaN, and for values that are infinite on one side only.
+    The ratio is infinite for NaN, and if a value is infinite in only one of the tensors.
     """
     noted = _noted.get()
     if noted is None or not theirs.numel() or theirs.device.type != "cpu":
@@ -70,12 +71,12 @@ def note(theirs: Tensor, ours: Tensor, within: Tolerance) -> None:
 
 
 def note_count(measured: float, allowed: float) -> None:
-    """Note a count of work, memory or width."""
+    """Record the margin of a count, such as operations, bytes or a width."""
     noted = _noted.get()
     if noted is not None and allowed > 0:
         noted.append(Margin(measured / allowed, 1.0, 1.5))
 
 
 def nearest(noted: list[Margin]) -> Margin | None:
-    """The margin that is nearest to its limit; a doubtful margin if there is any."""
+    """The first margin in the order of `Margin.distance`, or None if there is no margin."""
     return min(noted, key=lambda margin: margin.distance, default=None)

@@ -1,4 +1,4 @@
-"""Messages for students: each says what is expected and wrong, and suggests where to look."""
+"""Messages for students: each says what was expected, what is wrong, and where to look."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ UNREADY_CELL: dict[Unready, str] = UNREADY | {
 
 
 def unready(name: str, bases: Mapping[str, Unready], in_cells: bool = False) -> str:
-    """A line for each exercise that must be solved before `name`, since `name` uses it."""
+    """The message for an exercise whose bases are not solved yet: a line for each base.
+
+    The bases of `name` are the exercises that its answer uses.
+    """
     texts, check = (
         (UNREADY_CELL, 'grader.check("{}")') if in_cells else (UNREADY, "grader check {}")
     )
@@ -69,19 +72,19 @@ def unready(name: str, bases: Mapping[str, Unready], in_cells: bool = False) -> 
 
 
 def bases_title(bases: Iterable[str]) -> str:
-    """The title of the check that the exercises used by this exercise are right."""
+    """The title of the check that an exercise's bases are right: the exercises that it uses."""
     return f"The exercises that it uses are right: {rows.listed([*bases], 'and')}"
 
 
 def broken(found: Found) -> str:
-    """The message for a definition in a text that is not Python."""
+    """The message for a definition in a file or cell that is not valid Python."""
     if found.place is None:
         return f"it cannot be read: {found.message}"
     return f"{at(found.place)} is not valid Python: {found.message}"
 
 
 def unreadable(listed: Iterable[Found]) -> list[str]:
-    """A line for each syntax error, with the exercises that it costs."""
+    """A line for each syntax error, with the exercises that cannot be graded because of it."""
     costs: dict[str, list[str]] = {}
     for found in listed:
         if found.status == "broken":
@@ -89,7 +92,7 @@ def unreadable(listed: Iterable[Found]) -> list[str]:
     return [f"{why}; it costs {rows.some_of(names)}" for why, names in costs.items()]
 
 
-# Explanations for torch's errors that are not about sizes, by patterns of those errors.
+# Explanations of torch's error messages that are not about sizes, by a pattern of the message.
 MEANINGS = {
     r"\bdevices?\b.*\bmeta\b|\bmeta\b.*\bdevices?\b": (
         "meta is a pretend device, on which this is tried without a GPU."
@@ -109,7 +112,10 @@ def raised(
     operands: Mapping[str, Sequence[int]],
     sizes: Mapping[str, int],
 ) -> str:
-    """The message for an exception from student code; see `shapes.explained` for the mappings."""
+    """The message for an exception from student code.
+
+    `operands` and `sizes` are the mappings that `shapes.explained` takes.
+    """
     where = f"{at(place)} " if place else "it "
     if kind == "NotImplementedError" and 'missing the required "forward"' in text:
         return (
@@ -130,7 +136,7 @@ def raised(
 
 
 def with_prints(message: str | None, printed: str) -> str | None:
-    """A message, followed by the output that the student's code printed."""
+    """The message, followed by the output that the student's code printed."""
     if not message or not printed.strip():
         return message
     return f"{message}\nyour code printed:\n" + "\n".join(
@@ -205,7 +211,7 @@ def uncounted(use: Use) -> str:
 
 
 def unkept(use: Use) -> str:
-    """The message for a line that makes a new tensor and discards it."""
+    """The message for a line that discards the new tensor that it makes, such as ``x.exp()``."""
     name = use.function if use.function in GIVES_NEW else "this call"
     return (
         f"{at(use.place)}: `{name}` gives a new tensor and leaves the old one as it was, and here "

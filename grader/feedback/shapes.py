@@ -1,7 +1,7 @@
 """Explains torch's errors about sizes that do not fit.
 
-Torch names two numbers at most. The explanation adds the rule, the tensors' shapes, and the meaning
-of each size: the names of dimensions in the exercise's statement.
+Torch's message names at most two numbers. The explanation adds the rule, the tensors' shapes, and
+the names that the exercise's statement gives to these sizes, such as ``tokens = 5``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BROADCAST = (
     "axis as a 1"
 )
 
-# Explanations by patterns of torch's errors; a pattern's groups fill the explanation's fields.
+# Explanations by a pattern of torch's error message; named groups fill the explanation's fields.
 RULES = {
     r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<left>\d+) and (?P<right>\d+)x": PRODUCT,
     r"batch2 tensor to be: \[\d+, (?P<left>\d+)\] but got: \[\d+, (?P<right>\d+)\]": PRODUCT,
@@ -63,7 +63,10 @@ def explained(text: str, operands: Mapping[str, Shape], sizes: Mapping[str, int]
 
 
 def _here(operands: Mapping[str, Shape], sizes: Mapping[str, int]) -> str:
-    """The shapes of the tensors: ``Here x is (5, 4) and W is (6, 4) (tokens = 5, d_in = 4).``."""
+    """A sentence with the tensors' shapes, and with the dimensions' names for their sizes.
+
+    For example: ``Here x is (5, 4) and W is (6, 4) (tokens = 5, d_in = 4).``
+    """
     if not operands:
         return ""
     shapes = [f"{name} is {tuple(shape)}" for name, shape in operands.items()]

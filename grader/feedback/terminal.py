@@ -32,7 +32,7 @@ def safe(text: str) -> str:
 
 
 def course_line(course: Course) -> str:
-    """The line with which every command that grades names the course whose code it runs."""
+    """The line that names the course; printed by every command that runs the course's code."""
     return safe(f"course: {course.label}")
 
 
@@ -54,7 +54,7 @@ def print_plain(console: Console, text: str, style: str = "", indent: int = 0) -
 def waiting(doing: str) -> Iterator[None]:
     """Show a spinner while something takes seconds, if the output is a terminal."""
     console = Console(stderr=True)
-    # A notebook's cell claims to be a terminal, but keeps every frame of the spinner.
+    # The output of a notebook cell claims to be a terminal, but keeps every frame of the spinner.
     if not console.is_terminal or "JPY_PARENT_PID" in os.environ:
         yield
         return
@@ -119,9 +119,10 @@ def notes(rows: Sequence[Row]) -> Iterator[Text]:
 
 
 def all_asked(course: Course, noun: str = "") -> str:
-    """The number of exercises to solve: ``12``, or ``3 asked`` if the course has others.
+    """The number of exercises that the course asks for: ``12``, or ``3 asked``.
 
-    With a `noun`, ``12 exercises`` or ``3 asked exercises``.
+    The word "asked" appears if the course has optional exercises too. With a `noun`, the text is
+    ``12 exercises`` or ``3 asked exercises``.
     """
     asked = len(course.asked)
     which = "asked " if asked < len(course.exercises) else ""
@@ -129,7 +130,7 @@ def all_asked(course: Course, noun: str = "") -> str:
 
 
 def signed(result: Verdict | Wording) -> tuple[str, str]:
-    """A sign followed by a space, and its colour."""
+    """The sign of a verdict or a test, followed by a space; and the sign's colour."""
     return f"{result.sign} ", result.color
 
 
@@ -138,7 +139,7 @@ def show_verdict(
 ) -> None:
     """Print an exercise's verdict: its state, and the tests that did not pass.
 
-    With `detail`, print all tests. With `picture_first`, the picture of a named mistake comes
+    With `detail`, print all tests. With `picture_first`, print the picture of a named mistake
     directly below the mistake.
     """
     again = "  (it was solved before)" if verdict.lost else ""
@@ -179,7 +180,10 @@ def _picture(console: Console, finding: Finding) -> None:
 
 
 def show_picture(console: Console, picture: Picture, indent: int, most: int) -> None:
-    """Print a picture at most `most` characters wide, if there is room, with wrong cells in red."""
+    """Print a picture with wrong cells in red, at most `most` characters wide.
+
+    Prints nothing if the terminal is too narrow for the picture.
+    """
     text = Text(safe(drawn(picture, width=min(console.width - indent, most)) or ""))
     text.highlight_regex(WRONG_CELL, "red")
     if text:

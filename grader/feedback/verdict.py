@@ -1,8 +1,8 @@
 """A verdict: an exercise's result in the form that every screen renders.
 
-`verdict_of` makes it. The terminal, plain lines, notebooks, pages, Gradescope, otter and GitHub
-Classroom render it. A screen chooses the parts to show, and never parses a text for its meaning.
-`WORDINGS` holds the words for each way in which a test can end.
+`verdict_of` makes a verdict. The terminal, plain lines, notebooks, pages, Gradescope, otter and
+GitHub Classroom render it. A screen chooses the fields to show; it never parses a message to learn
+a fact. `WORDINGS` holds the words for each status of a test.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ STATES: Mapping[State, tuple[TestStatus, str]] = {
 
 @dataclass(frozen=True)
 class Mistake:
-    """A known mistake that gives the same results, with a hint."""
+    """A known mistake that gives the same wrong results as the student's answer, with a hint."""
 
     title: str
     hint: str
@@ -78,7 +78,7 @@ class Mistake:
 
     @property
     def heading(self) -> str:
-        """Its title, preceded by the earlier exercise in which it was made, if any."""
+        """The mistake's title, after the earlier exercise in which the mistake was made, if any."""
         return f"Follows from {self.follows}: {self.title}" if self.follows else self.title
 
 
@@ -90,20 +90,20 @@ class Finding:
     title: str
     status: TestStatus
     hidden: bool
-    engines_own: bool  # a check of the engine, not of the course: the exercise is there, …
+    engines_own: bool  # a check by the engine itself, such as: the exercise is there
     points: float
     max: float
-    case: str  # the parameters with which it failed, if the test has any
-    reason: str  # why it did not pass, or empty; may hold output of the student's code
-    rules: Mapping[str, str]  # the statement's rules that it found broken, by key
-    message: str  # the case, the reason, and the rules that no earlier finding has quoted
+    case: str  # the test's parameters when it failed; empty if the test has no parameters
+    reason: str  # why the test did not pass, or empty; may hold output of the student's code
+    rules: Mapping[str, str]  # the broken rules of the exercise's statement, by key
+    message: str  # the case, the reason, and the broken rules that no earlier finding quotes
     mistake: Mistake | None
     picture: Picture | None
     is_best_picture: bool  # whether to show this picture if only one is shown
 
     @property
     def wording(self) -> Wording:
-        """The words for its status."""
+        """The words for the test's status."""
         return WORDINGS[self.status]
 
     @property
@@ -113,12 +113,15 @@ class Finding:
 
     @property
     def quiet(self) -> bool:
-        """Whether it passed or was skipped, so that a student need not read it."""
+        """Whether the test passed or was skipped; a student need not read this finding."""
         return self.status in ("passed", "skipped")
 
     @property
     def bare(self) -> bool:
-        """Whether the exercise is not written yet, which another finding reports."""
+        """Whether this finding says only that the exercise is not written yet.
+
+        The check that the exercise is there reports this too, with a reason.
+        """
         return self.status == "missing" and not self.reason
 
 
@@ -144,22 +147,22 @@ class Verdict:
 
     @property
     def sign(self) -> str:
-        """The sign for the state."""
+        """The sign for the exercise's state: ✓, ✗ or ·."""
         return WORDINGS[STATES[self.state][0]].sign
 
     @property
     def color(self) -> str:
-        """The colour of that sign."""
+        """The colour of the sign."""
         return WORDINGS[STATES[self.state][0]].color
 
     @property
     def phrase(self) -> str:
-        """The state in words."""
+        """The exercise's state in words, such as "not yet right"."""
         return STATES[self.state][1]
 
     @property
     def left_unchecked(self) -> str:
-        """The rules that only hidden tests check, a line each; empty unless solved."""
+        """The rules that only hidden tests check, as lines; empty if the exercise is not solved."""
         if not (self.solved and self.unchecked):
             return ""
         return "\n".join(
@@ -168,18 +171,18 @@ class Verdict:
 
     @property
     def lost(self) -> bool:
-        """Whether it was solved before, but is not now."""
+        """Whether the exercise was solved before, but is not solved now."""
         return self.solved_before and not self.solved
 
     @property
     def which_counts(self) -> str:
-        """The definition that counts as the answer, if there are several; or empty."""
+        """If the answer is defined several times: a message on the definition that counts."""
         there = [f for f in self.findings if f.name == EXISTS and f.status == "passed"]
         return there[0].message if there else ""
 
     @property
     def mistake(self) -> Mistake | None:
-        """The mistake to show if only one is shown."""
+        """The first known mistake, for screens that show a single mistake."""
         return self.mistakes[0] if self.mistakes else None
 
     @property
@@ -194,9 +197,9 @@ class Verdict:
 
 
 def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
-    """Make the verdict of a result; `solved_before` says whether the student solved it earlier."""
+    """The verdict on a result; `solved_before` says if the student solved the exercise earlier."""
     best = _best_picture(result)
-    quoted_rules: set[str] = set()  # a rule is quoted only at the first test that found it broken
+    quoted_rules: set[str] = set()  # only the first test that found a rule broken quotes the rule
     findings = []
     for test in result.tests:
         new = {key: rule for key, rule in test.rules.items() if key not in quoted_rules}
@@ -218,7 +221,7 @@ def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
 
 
 def quoted(key: str, sentence: str) -> str:
-    """A rule of the statement, as shown below a test that found it broken."""
+    """The line that quotes a rule of the statement, below a test that found the rule broken."""
     return f"{STATEMENT if key in BUILT_IN else f'The rule {key!r}'}: {sentence}"
 
 
@@ -250,7 +253,7 @@ def _finding(test: TestResult, rules: Mapping[str, str], best_picture: bool) -> 
 
 
 def _best_picture(result: ExerciseResult) -> TestResult | None:
-    """The first test whose picture has the most cells."""
+    """The test whose picture has the most cells; the first such test."""
     drawn = [
         (len(test.picture.wrong) * len(test.picture.wrong[0]), test)
         for test in result.tests

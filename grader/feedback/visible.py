@@ -17,10 +17,10 @@ FAILED_ITSELF = "the grader itself failed here: that is no fault of yours, and i
 def for_students(grade: Grade, course: Course) -> Grade:
     """The grade without the seed, and without the inputs and numbers of hidden tests.
 
-    A hidden test keeps its title, status and points, the rules that it found broken, and a known
-    mistake with its hint, or a description of the behaviour. It never keeps its message, which
-    holds numbers. ``[feedback] hidden`` in ``course.toml`` may remove more.
-    If the grader itself failed, only that is shown, since a traceback reveals hidden tests.
+    A hidden test keeps its title, status and points, the broken rules, and a known mistake with its
+    hint, or a description of the answer's behaviour. It loses its message, which holds numbers.
+    ``[feedback] hidden`` in ``course.toml`` may remove more. If the grader itself failed, the
+    message says only that, since a traceback reveals hidden tests.
     """
     level = course.file.feedback.hidden
     exercises = tuple(_visible(exercise, level) for exercise in grade.exercises)
@@ -54,7 +54,7 @@ def _without_traceback(test: TestResult) -> TestResult:
 
 
 def _summed_up(hidden: list[TestResult]) -> TestResult:
-    """A single result for all hidden tests: whether they passed, and their points."""
+    """A single result for all hidden tests: whether all passed, and the sum of their points."""
     statuses = {test.status for test in hidden}
     status = next((s for s in ("grader_error", "failed") if s in statuses), None)
     return TestResult(

@@ -473,8 +473,8 @@ def test_heads_merged_without_a_transpose() -> None:
 def test_features_interleaved() -> None:
     theirs = X.reshape(2, TOKENS, 3, 4).mT.reshape(2, TOKENS, 12)
     assert in_words(theirs, X) == (
-        "the same numbers in another order, as from a last axis of 4 times 3 where 3 times 4 was "
-        "needed"
+        "the same numbers in another order, as from a last axis laid out as (4, 3) where (3, 4) "
+        "was needed"
     )
 
 

@@ -1,8 +1,9 @@
 """Describes in words how a wrong tensor differs from the expected tensor.
 
-It knows arithmetic and no exercises. A sentence must be exactly true, up to rounding, and rest on
-enough evidence: one number that is twice another proves nothing, twenty different ones prove much.
-If two explanations of the same kind fit, neither is given, since a false trail is worse than none.
+The sentences are about arithmetic, never about an exercise. A sentence must be exactly true, up to
+rounding, and needs enough evidence: a single value that is twice the expected value may be chance,
+and twenty different values are not. If two explanations of the same kind fit, neither is given,
+since a wrong explanation is worse than none.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ __all__ = ["MOST_ELEMENTS", "PRECISION", "computed_on", "differing", "in_words"]
 
 # --- words ---------------------------------------------------------------------------------------
 #
-# Tries the explanations in order, and joins the sentences of the first that fits.
+# Tries the explanations in order, and joins the sentences of the first explanation that fits.
 
 
 MOST_ELEMENTS = 100_000
@@ -63,9 +64,10 @@ def in_words(
 ) -> str | None:
     """How `theirs` differs from `ours`, in one or two sentences; None if no explanation fits.
 
-    Both are plain CPU tensors of the same shape and dtype. `names` are the names of the axes, like
-    ("batch", "tokens", "d_out"). `wrong`, a bool tensor of the same shape, marks the elements that
-    differ; by default they are those beyond the tolerances of `torch.testing`.
+    `ours` is expected. Both are plain CPU tensors of the same shape and dtype. `names` are the
+    names of the axes, like ("batch", "tokens", "d_out"). `wrong`, a bool tensor of the same shape,
+    marks the elements that differ; by default, elements differ if their difference exceeds the
+    tolerances of `torch.testing`.
     """
     if theirs.dtype not in PRECISION or theirs.dtype != ours.dtype or theirs.shape != ours.shape:
         return None
@@ -88,13 +90,13 @@ def in_words(
 
 
 def _sentences(pair: TensorPair) -> list[Sentence]:
-    """All sentences that fit, the most specific first."""
+    """The sentence of the first explanation that fits, or else sentences on where they differ."""
     nan = pair.theirs.isnan()
     if bool(nan.any()):
         return not_finite(pair, nan, "NaN")
     infinite = pair.theirs.isinf() & (pair.theirs != pair.ours)
     if bool(infinite.any()):
-        # An elementwise formula explains infinities too: the logarithm of a weight of 0 is one.
+        # A formula may explain infinities: the logarithm of a weight of 0 is minus infinity.
         sentence = elementwise(pair) or softmax(pair)
         value = one_value(pair.theirs[infinite])
         shown = "infinite" if value is None else pair.show(value)

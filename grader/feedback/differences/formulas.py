@@ -1,4 +1,7 @@
-"""Finds a statement that is true of every value."""
+"""Finds a statement that is true of every value of a wrong tensor, such as "is 2 times …".
+
+Each finder returns a sentence, or None if its statement is not true or lacks evidence.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from grader.feedback.differences.places import diagonals, positions_of, room_of
 
 
 def constant(pair: TensorPair) -> Sentence | None:
-    """Every value is the same."""
+    """Report that all values of the wrong tensor are the same."""
     theirs, ours = one_value(pair.theirs), one_value(pair.ours)
     if theirs is None or pair.theirs.numel() < 3:
         return None
@@ -21,13 +24,13 @@ def constant(pair: TensorPair) -> Sentence | None:
 
 
 def one_value(tensor: Tensor) -> float | None:
-    """The value that all elements share, or None."""
+    """The value of all elements, or None if they are not equal."""
     first = tensor.flatten()[0]
     return float(first) if bool((tensor == first).all()) else None
 
 
 def multiple(pair: TensorPair) -> Sentence | None:
-    """Every value is the same multiple of the expected value."""
+    """Report that every value is the expected value times the same factor."""
     if pair.is_bool or not pair.has_evidence:
         return None
     finite = pair.ours.isfinite() & pair.theirs.isfinite()
@@ -43,7 +46,7 @@ def multiple(pair: TensorPair) -> Sentence | None:
 def _name(factor: float, precision: Precision) -> str:
     """A factor in words: "2 times", "1/√8 (0.3536) of"."""
     sign, size = "-" if factor < 0 else "", abs(factor)
-    most = min(256, int(1 / (8 * precision.rtol)))  # beyond it, neighbours are equal up to rounding
+    most = min(256, int(1 / (8 * precision.rtol)))  # rounding hides which larger integer it is
     for power, root in ((1.0, ""), (0.5, "√")):
         upward = round(size ** (1 / power)) if size < 1e6 else 0
         if 2 <= upward <= most and math.isclose(upward**power, size, rel_tol=precision.rtol):
@@ -55,7 +58,7 @@ def _name(factor: float, precision: Precision) -> str:
 
 
 def offset(pair: TensorPair) -> Sentence | None:
-    """Every value is too large or too small by the same amount."""
+    """Report that every value is too large or too small by the same amount."""
     enough = (
         pair.has_evidence if pair.is_float else pair.ours.numel() > 3 and pair.levels(pair.ours) > 1
     )
@@ -74,7 +77,7 @@ def offset(pair: TensorPair) -> Sentence | None:
 
 
 def elementwise(pair: TensorPair) -> Sentence | None:
-    """Every value is the same function of the expected value."""
+    """Report that every value is the same function of the expected value, such as its square."""
     if not pair.is_float or not pair.has_evidence:
         return None
     for formula, text in (
@@ -97,13 +100,13 @@ def elementwise(pair: TensorPair) -> Sentence | None:
 
 
 def located(pair: TensorPair) -> Sentence | None:
-    """Where the tensors differ, and a statement about the values there."""
+    """Report where the tensors differ, with a statement about the values there."""
     place = positions_of(pair.wrong, pair.axes)
     there = "" if bool(pair.wrong.all()) else true_where_wrong(pair)
     if pair.wrong.numel() - room_of(pair.wrong) < pair.precision.chance:
-        place = diagonals(pair.wrong)  # the few other values may be right by chance
+        place = diagonals(pair.wrong)  # few values outside the block are right: maybe by chance
     if place is None:
-        # Without a place, a statement needs more evidence.
+        # A statement about values at no nameable place needs more evidence.
         enough = int(pair.wrong.sum()) >= 6
         return Sentence(f"every value that differs {there}") if there and enough else None
     text = f"only {place.text}" if place.only else place.text
@@ -115,12 +118,15 @@ def located(pair: TensorPair) -> Sentence | None:
 
 
 def _filled(mask: Tensor) -> bool:
-    """Whether a mask fills its whole place: a diagonal, a triangle or a block of slices."""
+    """Whether a mask fills a whole diagonal, a whole triangle or a whole block of slices."""
     return int(mask.sum()) == room_of(mask) or diagonals(mask) is not None
 
 
 def true_where_wrong(pair: TensorPair) -> str:
-    """A statement about all elements that differ: "is 0 and should be 1"; empty if none fits."""
+    """A statement about all elements that differ: "is 0 and should be 1".
+
+    Empty if no statement fits.
+    """
     part = pair.part()
     if part.ours.numel() < 3:
         return ""
@@ -133,7 +139,7 @@ def true_where_wrong(pair: TensorPair) -> str:
 
 
 def not_finite(pair: TensorPair, mask: Tensor, value: str) -> list[Sentence]:
-    """Where unexpected values are, given by `mask` and named by `value`: NaN or infinite."""
+    """Report where `mask` marks unexpected values; `value` is their name: NaN or infinite."""
     right = " and the rest is right" if torch.equal(mask, pair.wrong) else ""
     if bool(mask.all()):
         return [Sentence(f"every value is {value}")]

@@ -1,4 +1,7 @@
-"""A pair of tensors to compare, wrong and expected, with the names of axes and the tolerances."""
+"""A wrong tensor and the expected tensor, with the names of their axes and the tolerances.
+
+`theirs` is the student's tensor, which is wrong, and `ours` is the expected tensor.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class TensorPair:
-    """The two tensors in float64, a mask of their differences, and the names of their axes."""
+    """A wrong tensor and the expected tensor in float64, with a mask of the wrong elements."""
 
     theirs: Tensor
     ours: Tensor
@@ -38,7 +41,7 @@ class TensorPair:
 
     @property
     def precision(self) -> Precision:
-        """The precision of this dtype."""
+        """The precision of the original dtype."""
         return PRECISION[self.dtype]
 
     @property
@@ -53,7 +56,7 @@ class TensorPair:
 
     @cached_property
     def scale(self) -> float:
-        """The largest finite expected value, without its sign."""
+        """The largest absolute value of the finite expected values."""
         return largest(self.ours)
 
     @property
@@ -67,13 +70,16 @@ class TensorPair:
 
     def close(self, theirs: Tensor, ours: Tensor) -> Tensor:
         """A mask of the elements that agree up to rounding."""
-        # Relative to the tensor of smaller values: rounding in the other may exceed its values.
+        # Rounding in the tensor of larger values may exceed all values of the other tensor.
         atol = self.precision.atol * min(largest(theirs), largest(ours))
         near = (theirs - ours).abs() <= atol + self.precision.rtol * ours.abs()
         return near & ours.isfinite() | (theirs == ours)
 
     def same(self, theirs: Tensor, ours: Tensor) -> bool:
-        """Whether all elements agree up to rounding; the first ones are tried before the rest."""
+        """Whether all elements agree up to rounding.
+
+        The first 64 elements are compared first: if they differ, the others need no comparison.
+        """
         first = slice(0, 64)
         if bool(self._far(theirs.flatten()[first], ours.flatten()[first]).any()):
             return False
@@ -93,13 +99,13 @@ class TensorPair:
 
     @cached_property
     def has_evidence(self) -> bool:
-        """Whether both have enough distinct values that a formula does not fit by chance."""
+        """Whether both tensors have so many distinct values that no formula fits by chance."""
         return all(
             self.levels(tensor) >= self.precision.levels for tensor in (self.theirs, self.ours)
         )
 
     def levels(self, tensor: Tensor) -> int:
-        """The number of distinct values, up to rounding, in a sample of a tensor."""
+        """The number of distinct values in a sample of a tensor; equal up to rounding is equal."""
         values = tensor.flatten()[:: max(1, tensor.numel() // 512)]
         values = values[values.isfinite()].sort().values
         if not values.numel():
@@ -108,12 +114,15 @@ class TensorPair:
 
     @property
     def moved(self) -> bool:
-        """Whether enough elements differ that another order does not fit by chance."""
+        """Whether so many elements differ that no other order of the elements fits by chance."""
         return int(self.wrong.sum()) >= self.precision.chance
 
     @cached_property
     def matches(self) -> tuple[Tensor | None, ...]:
-        """For each axis, a matrix: is slice i of `theirs` slice j of `ours`? None if too many."""
+        """For each axis, a matrix: whether slice i of `theirs` equals slice j of `ours`.
+
+        None for an axis with a single slice or more than `MOST_SLICES`.
+        """
         return tuple(self._matches(axis) for axis in range(self.ours.dim()))
 
     def _matches(self, axis: int) -> Tensor | None:
@@ -133,26 +142,29 @@ class TensorPair:
         return TensorPair(theirs, ours, everywhere, self.dtype, named_axes(1, None))
 
     def show(self, value: float) -> str:
-        """A value as text."""
+        """A value as text, with four digits."""
         if self.is_bool:
             return str(bool(value))
         return f"{value:.4g}"
 
 
 def largest(tensor: Tensor) -> float:
-    """The largest finite value, without its sign."""
+    """The largest absolute value of the finite values; 0 if there are none."""
     finite = tensor.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     return float(finite.abs().max()) if finite.numel() else 0.0
 
 
 # --- axes ----------------------------------------------------------------------------------------
 #
-# The names of a tensor's axes in sentences.
+# The nouns for a tensor's axes in sentences.
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The noun for an index along an axis, such as row, head, or "index … of axis 0"."""
+    """The noun for an index along an axis, singular and plural: row and rows.
+
+    `of` follows the index: " of axis 0" in "index 2 of axis 0".
+    """
 
     one: str
     many: str
@@ -174,7 +186,7 @@ NAMED = {
 
 
 def named_axes(dims: int, names: Sequence[str] | None) -> tuple[Axis, ...]:
-    """The nouns for the axes; without a better name, the last two are rows and columns."""
+    """The nouns for the axes; the last two are row and column if `names` gives no known noun."""
     if dims == 1:
         axes = [Axis("value", "values")]
     else:
@@ -183,7 +195,7 @@ def named_axes(dims: int, names: Sequence[str] | None) -> tuple[Axis, ...]:
     if names is None or len(names) != dims:
         return tuple(axes)
     called = [NAMED.get(name, axis) for name, axis in zip(names, axes, strict=True)]
-    # If two axes share a name, as in tokens by tokens, only rows and columns are unambiguous.
+    # If two axes have the same noun, as in tokens by tokens, call them row and column.
     return tuple(
         word if called.count(word) == 1 else axis for word, axis in zip(called, axes, strict=True)
     )
@@ -191,7 +203,7 @@ def named_axes(dims: int, names: Sequence[str] | None) -> tuple[Axis, ...]:
 
 # --- precision -----------------------------------------------------------------------------------
 #
-# The rounding of each dtype, and the elements that differ by more.
+# The rounding of each dtype, and the elements whose difference exceeds rounding.
 
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -202,9 +214,9 @@ class Precision:
     """The rounding of a dtype, and the evidence that an explanation needs."""
 
     rtol: float
-    atol: float  # times the largest value
-    levels: int  # distinct values that a formula must explain
-    chance: int  # fewer elements than this may agree by chance
+    atol: float  # relative to the largest value
+    levels: int  # the number of distinct values that a formula must explain
+    chance: int  # fewer elements than this number may agree by chance
 
 
 PRECISION = {
@@ -222,7 +234,7 @@ _slack: ContextVar[int] = ContextVar("slack", default=1)
 
 @contextmanager
 def computed_on(device: str) -> Iterator[None]:
-    """Inside the ``with``, allow for an answer that was computed on this kind of device."""
+    """Inside the ``with`` block, allow for the rounding of this kind of device: cpu or cuda."""
     token = _slack.set(SLACK[device])
     try:
         yield

@@ -1,4 +1,4 @@
-"""Names parts of a tensor, such as a triangle, the last row, or heads 1 and 2."""
+"""Names parts of a tensor, such as "the last row", and finds values at a wrong place."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Position:
 
     text: str
     plural: bool
-    only: bool = True  # False for nearly the whole tensor
-    listed: bool = False  # as single indices
+    only: bool = True  # False if the part is nearly the whole tensor
+    listed: bool = False  # the text names single indices, not a range
     ask: str = ""  # a question for a student in whose answer only this part is wrong
 
 
 def positions_of(mask: Tensor, axes: tuple[Axis, ...]) -> Position | None:
-    """The part of a tensor that a mask fills, if it has a name."""
+    """The part of a tensor that a mask fills; None if this part has no name."""
     if bool(mask.all()):
         return None
     return diagonals(mask) or _block(mask, axes)
@@ -66,7 +66,7 @@ def diagonals(mask: Tensor) -> Position | None:
 
 
 def _block(mask: Tensor, axes: tuple[Axis, ...]) -> Position | None:
-    """Indices along one axis or two whose slices the mask mostly fills."""
+    """The slices that the mask mostly fills, along one axis or two: "the last row of head 1"."""
     hits = _hits(mask)
     limited = [axis for axis, hit in enumerate(hits) if not bool(hit.all())]
     count, room = int(mask.sum()), math.prod(int(hit.sum()) for hit in hits)
@@ -77,16 +77,16 @@ def _block(mask: Tensor, axes: tuple[Axis, ...]) -> Position | None:
     if inner is None or outer is None or (inner.only and 4 * count < 3 * room):
         return None
     if len(limited) == 1:
-        # One value in each row does not justify a statement about rows.
+        # For a statement about rows, at least two values in each row must be wrong.
         each = 1 if mask.dim() == 1 else 2
         return inner if inner.only or count >= each * int(hits[limited[0]].sum()) else None
     if not (inner.only and outer.only) or inner.listed or outer.listed or count < 3:
-        return None  # this would describe any few elements of a row
+        return None  # such a description would fit any few elements of a row
     return Position(f"{inner.text} of {outer.text}", inner.plural)
 
 
 def _indices(hit: Tensor, axis: Axis) -> Position | None:
-    """Indices in words: the first row, heads 1 and 2, every token but the last."""
+    """The marked indices of an axis in words: the first row, heads 1 and 2, every second token."""
     size = hit.numel()
     inside: list[int] = hit.nonzero().flatten().tolist()
     outside: list[int] = (~hit).nonzero().flatten().tolist()
@@ -133,12 +133,12 @@ def _hits(mask: Tensor) -> list[Tensor]:
 
 # --- moved ---------------------------------------------------------------------------------------
 #
-# Finds the same numbers at other places: axes, heads or slices in another order.
+# Finds the expected numbers at wrong places: axes, heads or slices in another order.
 
 
 def rearranged(pair: TensorPair) -> Sentence | None:
-    """The same numbers in another order; the order itself, if exactly one fits."""
-    # Reordering keeps these sums, and most mistakes change them.
+    """Report the expected numbers in another order; name the order if exactly one order fits."""
+    # Reordering keeps the sum and the sum of squares; most other mistakes change them.
     for moment in (1, 2):
         theirs, ours = pair.theirs.nan_to_num() ** moment, pair.ours.nan_to_num() ** moment
         tolerance = pair.precision.rtol * float(ours.abs().sum())
@@ -158,14 +158,14 @@ def _same_numbers(pair: TensorPair) -> bool:
     theirs, ours = pair.theirs.flatten().sort().values, pair.ours.flatten().sort().values
     if pair.levels(pair.ours[pair.wrong]) < 4 or not pair.same(theirs, ours):
         return False
-    # If most neighbours are closer than rounding, sorted values agree by chance.
+    # If most neighbours are equal up to rounding, sorted values may agree by chance.
     gaps = ours[ours.isfinite()].diff()
     distinct = gaps > 4 * pair.precision.rtol * pair.scale
     return 2 * int(distinct.sum()) >= int((gaps > 0).sum())
 
 
 def _permuted(pair: TensorPair) -> Iterator[Sentence]:
-    """The axes are in another order, or a view replaced a transpose."""
+    """Report that the axes are in another order, or that a view replaced a transpose."""
     shape, dims = pair.ours.shape, pair.ours.dim()
     movable = [axis for axis in range(dims) if shape[axis] > 1]
     if len(movable) > 4 or not _enough_moved(pair):
@@ -194,7 +194,7 @@ def _permuted(pair: TensorPair) -> Iterator[Sentence]:
 
 
 def _enough_moved(pair: TensorPair) -> bool:
-    """Whether an order that fits is evidence."""
+    """Whether an order of the elements cannot fit by chance."""
     return pair.moved and (pair.is_bool or pair.levels(pair.ours) >= pair.precision.levels)
 
 
@@ -211,7 +211,7 @@ def _axes_swapped(swapped: list[int], full: list[int], dims: int) -> Sentence:
 
 
 def _heads(pair: TensorPair) -> Iterator[Sentence]:
-    """Heads are merged without a transpose, or features are split into heads in the wrong order."""
+    """Report heads merged without a transpose, or features split into heads in the wrong order."""
     shape = pair.ours.shape
     if len(shape) < 2 or pair.is_bool or not _enough_moved(pair):
         return
@@ -226,7 +226,7 @@ def _heads(pair: TensorPair) -> Iterator[Sentence]:
         width = features // heads
         if features > 4 and pair.same(pair.theirs, split.transpose(-2, -1).reshape(shape)):
             yield Sentence(
-                f"{again}a last axis of {width} times {heads} where {heads} times {width} was "
+                f"{again}a last axis laid out as ({width}, {heads}) where ({heads}, {width}) was "
                 "needed"
             )
     if len(shape) == 4 and shape[1] > 1 and shape[3] > 1:
@@ -239,7 +239,7 @@ def _heads(pair: TensorPair) -> Iterator[Sentence]:
 
 
 def _slices_permuted(pair: TensorPair) -> Iterator[Sentence]:
-    """Rows, columns or heads are in another order along an axis."""
+    """Report that slices, such as rows or heads, are in another order along an axis."""
     for axis, word in enumerate(pair.axes):
         matches = pair.matches[axis]
         if matches is None:
@@ -272,7 +272,7 @@ def _order(order: list[int], moved: list[int], word: Axis) -> str:
 
 
 def shifted(pair: TensorPair) -> Sentence | None:
-    """Each slice holds the values of the next slice, or of the previous one."""
+    """Report that each slice holds the values of the next slice, or of the previous slice."""
     sentences = []
     for axis, word in enumerate(pair.axes):
         matches = pair.matches[axis]
@@ -288,7 +288,7 @@ def shifted(pair: TensorPair) -> Sentence | None:
 
 
 def repeated(pair: TensorPair) -> Sentence | None:
-    """Every slice is the same expected slice."""
+    """Report that every slice holds the expected values of the same slice."""
     for axis, word in enumerate(pair.axes):
         matches = pair.matches[axis]
         if matches is None or matches.shape[0] < 3 or pair.ours.dim() < 2:

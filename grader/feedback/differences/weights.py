@@ -11,7 +11,7 @@ from grader.feedback.differences.places import diagonals
 
 
 def softmax(pair: TensorPair) -> Sentence | None:
-    """There is a softmax over the last axis too many, or one is missing."""
+    """Report a missing softmax over the last axis, or one softmax too many."""
     if not pair.is_float or pair.ours.shape[-1] < 2 or not pair.has_evidence:
         return None
     if pair.same(pair.theirs, pair.ours.softmax(-1)):
@@ -24,7 +24,7 @@ def softmax(pair: TensorPair) -> Sentence | None:
 
 
 def distribution(pair: TensorPair) -> Sentence | None:
-    """Negative values or wrong sums, if the expected slices sum to one."""
+    """Report negative values or wrong sums, where the expected slices sum to one."""
     if not pair.is_float:
         return None
     axes = [
@@ -57,13 +57,13 @@ def distribution(pair: TensorPair) -> Sentence | None:
 
 
 def triangle_of_zeros(pair: TensorPair) -> Sentence | None:
-    """A triangle or diagonal should be zero but is zero nowhere, or the reverse."""
+    """Report a triangle or diagonal that should be zero but has no zeros, or the reverse."""
     for zero, other, text in (
         (pair.ours == 0, pair.theirs, "should be 0, and is not"),
         (pair.theirs == 0, pair.ours, "is 0, and should not be"),
     ):
         if not pair.is_float or torch.equal(zero, pair.wrong):
-            continue  # `located` describes exactly this place
+            continue  # `located` names exactly this place
         place = diagonals(zero)
         # The smallest weights of a softmax may agree with zero up to rounding.
         if place and bool((other[zero] != 0).all()) and 2 * pair.wrong[zero].sum() >= zero.sum():
@@ -79,7 +79,7 @@ def _lines(axis: int, dims: int) -> str:
 
 
 def sums_to_one(pair: TensorPair, tensor: Tensor, axis: int) -> bool:
-    """Whether the slices along an axis could be weights."""
+    """Whether the slices along an axis could be weights: not negative, with the sum 1."""
     if tensor.shape[axis] < 2 or float(tensor.min()) < 0:
         return False
     return _ones(pair, tensor.sum(axis))
@@ -90,7 +90,7 @@ def _ones(pair: TensorPair, sums: Tensor) -> bool:
 
 
 def span(sums: Tensor) -> str:
-    """The smallest and the largest number, in words."""
+    """The range of the sums: "between 0.5 and 2"; a single number if all are equal."""
     least, most = f"{float(sums.min()):.4g}", f"{float(sums.max()):.4g}"
     return least if least == most else f"between {least} and {most}"
 
@@ -101,20 +101,20 @@ def span(sums: Tensor) -> str:
 
 
 def row_factors(pair: TensorPair) -> Sentence | None:
-    """Each row is multiplied by its own factor, as without normalisation."""
+    """Report that each row is multiplied by its own factor, as if normalisation were missing."""
     theirs, ours = (tensor.reshape(-1, tensor.shape[-1]) for tensor in (pair.theirs, pair.ours))
     if not pair.is_float or ours.shape[0] < 3 or not bool(ours.isfinite().all()):
         return None
     factors = (theirs * ours).sum(-1, keepdim=True) / (ours * ours).sum(-1, keepdim=True)
     if not bool(factors.isfinite().all()) or not pair.same(theirs, ours * factors):
         return None
-    # A row of zeros or of equal values is a multiple of any such row, and is no evidence.
+    # A row of equal values is a multiple of every other row of equal values: no evidence.
     sizes = ours.abs()
     most = sizes.amax(-1, keepdim=True)
     counted = sizes > 0.01 * most
     least = sizes.masked_fill(~counted, torch.inf).amin(-1, keepdim=True)
     telling = ((counted.sum(-1, keepdim=True) > 2) & (least < 0.95 * most)).flatten()
-    # With only two factors, one may be 1: naming the rows with the other factor says more.
+    # Of only two factors, one may be 1. Then `located` says more: it names the wrong rows.
     if pair.levels(factors[telling]) < 3 or bool((factors == 0).any()):
         return None
     return Sentence(f"each row is right but for a factor of its own{_row_sums(pair)}")
@@ -127,7 +127,7 @@ def _row_sums(pair: TensorPair) -> str:
 
 
 def row_offsets(pair: TensorPair) -> Sentence | None:
-    """Each row is off by its own constant, which a softmax hides."""
+    """Report that each row is off by its own constant, which a softmax would remove."""
     gaps, slack = _gaps(pair)
     if gaps is None or gaps.shape[0] < 3 or gaps.shape[1] < 3:
         return None
@@ -144,7 +144,7 @@ def row_offsets(pair: TensorPair) -> Sentence | None:
 
 
 def one_vector(pair: TensorPair) -> Sentence | None:
-    """Every row is off by the same vector, as without a bias."""
+    """Report that every row is off by the same vector, as if a bias were missing."""
     gaps, slack = _gaps(pair)
     if gaps is None or gaps.shape[0] < 3 or gaps.shape[1] < 2:
         return None
@@ -159,7 +159,7 @@ def one_vector(pair: TensorPair) -> Sentence | None:
 
 
 def _gaps(pair: TensorPair) -> tuple[Tensor | None, float]:
-    """The differences as rows, and the part of a difference that may be rounding."""
+    """The differences as rows, and the largest difference that may be rounding."""
     if not pair.is_float or not bool((pair.ours.isfinite() & pair.theirs.isfinite()).all()):
         return None, 0.0
     slack = pair.precision.atol * max(pair.scale, largest(pair.theirs))
@@ -167,7 +167,7 @@ def _gaps(pair: TensorPair) -> tuple[Tensor | None, float]:
 
 
 def _varies(rows: Tensor, dim: int, least: float) -> bool:
-    """Whether most slices hold different values."""
+    """Whether the values vary by more than `least` in most slices along `dim`."""
     spread = rows.amax(dim) - rows.amin(dim)
     return 2 * int((spread > least).sum()) > spread.numel()
 
@@ -176,13 +176,13 @@ def _varies(rows: Tensor, dim: int, least: float) -> bool:
 
 
 def same_triangle(pair: TensorPair) -> Sentence | None:
-    """A triangle of True whose edge is off by two diagonals or more."""
+    """Report a triangle of True whose edge is off by two diagonals or more."""
     theirs, ours = _edge(pair.theirs), _edge(pair.ours)
     if not pair.is_bool or theirs is None or ours is None or theirs[1] != ours[1]:
         return None
     shift = theirs[0] - ours[0]
     if abs(shift) < 2:
-        return None  # `one_diagonal` describes this
+        return None  # `one_diagonal` reports an edge that is off by one diagonal
     far = f"{abs(shift)} diagonals too far to the {'right' if shift > 0 else 'left'}"
     return Sentence(f"the same triangle, with its edge {far}")
 
@@ -193,7 +193,7 @@ def _edge(matrix: Tensor) -> tuple[int, bool] | None:
         return None
     size = matrix.shape[0]
     steps = torch.arange(size)
-    along = torch.cat((matrix[:, 0].flip(0), matrix[0, 1:]))  # one value a diagonal
+    along = torch.cat((matrix[:, 0].flip(0), matrix[0, 1:]))  # a value of each diagonal
     changes = along.diff().nonzero().flatten()
     if changes.numel() != 1 or not torch.equal(matrix, along[steps - steps[:, None] + size - 1]):
         return None
@@ -201,14 +201,17 @@ def _edge(matrix: Tensor) -> tuple[int, bool] | None:
 
 
 def inverted(pair: TensorPair) -> Sentence | None:
-    """True and False are swapped."""
+    """Report that True and False are swapped everywhere."""
     if not pair.is_bool or not pair.moved or not bool(pair.wrong.all()):
         return None
     return Sentence("every value is inverted: True where False is expected, and the reverse")
 
 
 def one_diagonal(pair: TensorPair) -> Sentence | None:
-    """A mask differs in one diagonal. Tried before `shifted`, since a shifted triangle does too."""
+    """Report that a mask differs in a single diagonal.
+
+    Must run before `shifted`, since a triangle shifted by one also differs in a single diagonal.
+    """
     if not pair.is_bool or diagonals(pair.wrong) is None:
         return None
     return located(pair) if true_where_wrong(pair) else None

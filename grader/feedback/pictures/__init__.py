@@ -1,4 +1,4 @@
-"""Draws the expected matrix, the student's and their difference, side by side.
+"""Draws the expected matrix, the student's matrix and their difference, side by side.
 
 `text` draws for a terminal, `svg` for a page.
 """

@@ -3,10 +3,10 @@
 The SVG is written directly: a page of feedback may have dozens of pictures, and a plotting library
 takes a fifth of a second for each.
 
-A picture is legible without colour. Fuller cells are larger, a bar marks negative values, frames
-and crosses mark wrong cells, and small matrices show their numbers. It has no background and takes
-the page's text colour, so that it suits light and dark pages. It has no ids, styles or links, so
-that a page can hold many.
+A picture is legible without colour. A stronger fill means a larger absolute value, a bar marks a
+negative value, frames and crosses mark wrong cells, and small matrices show their numbers. A
+picture has no background and takes the page's text colour, so that it suits light and dark pages.
+It has no ids, style sheets or links, so that a page can hold many pictures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grader.feedback.pictures.text import MOST_NUMBERS, cell_of, is_boolean, sca
 from grader.records.faults import CallError
 from grader.records.grade import Matrix, MatrixCell, Picture
 
-MOST_SHOWN = 64  # rows, and columns, of a single matrix
+MOST_SHOWN = 64  # rows of a single matrix, and columns
 
 # Lengths are in points, 72 to an inch.
 EDGE, GAP, LINE = 8.0, 16.0, 12.0
@@ -30,21 +30,21 @@ NUMBER_CELL, MARK_CELL, LEAST_CELL = 24.0, 14.0, 4.0
 MOST_WIDTH = 360.0  # of a single matrix
 NUMBER_FONT, MARK_FONT, LABEL_FONT, TITLE_FONT = 7.5, 7.5, 7.5, 9.5
 WIDE = 0.62  # width of a character, relative to the font's size
-LONGEST = 14  # characters of a token
+LONGEST = 14  # characters; a longer token is cut
 RISE = 0.36  # from the middle of a line to its baseline, relative to the font's size
 
 INK, FAINT = "currentColor", "currentColor; fill-opacity: 0.75"  # the page's text colour
 WHITE, GRID, WRONG = "#ffffff", "#9a9a9a", "#d0202c"
-SHADES = 12  # steps from transparent to the fullest colour
+SHADES = 12  # steps from transparent to opaque
 FULLEST = {False: "#1f5fbf", True: "#a8480a"}  # blue; brown for negative values
-INVERTED = 0.75  # from this share of the largest value on, white text is easier to read
+INVERTED = 0.75  # above this share of the largest value, the fill is dark and the text white
 
 Point = tuple[float, float]
 Rectangle = tuple[float, float, float, float]  # left, top, width, height
 
 
 def picture_svg(picture: Picture) -> str:
-    """The expected matrix, the student's and their difference, as an ``<svg>`` element."""
+    """The expected matrix, the student's matrix and their difference, as an ``<svg>`` element."""
     across = _Axis(picture.left, len(picture.wrong[0]), picture.columns, picture.column_name)
     down = _Axis(picture.top, len(picture.wrong), picture.rows, picture.row_name)
     numbers = max(picture.rows, picture.columns) <= MOST_NUMBERS and not is_boolean(picture)
@@ -77,7 +77,8 @@ def heatmap_svg(
     """A single matrix as an ``<svg>`` element: attention weights, or a mask.
 
     `weights` is a tensor, an array or a list of lists. `rows` and `columns` are the axes' names.
-    Tokens replace the numbers of rows or columns. Raises `CallError` if `weights` is no matrix.
+    `row_tokens` and `column_tokens` are labels in place of the indices. Raises `CallError` if
+    `weights` is not a matrix.
     """
     whole = matrix_of(weights)
     matrix = tuple(row[:MOST_SHOWN] for row in whole[:MOST_SHOWN])
@@ -127,7 +128,10 @@ def _shape(values: Any) -> tuple[int, ...]:
 
 
 def _difference(picture: Picture) -> Matrix:
-    """Yours minus expected; zero for truth values and if the result is not finite."""
+    """The student's values minus the expected values.
+
+    Zero for truth values, and where the difference is not finite.
+    """
 
     def less(ours: MatrixCell, theirs: MatrixCell) -> float:
         gap = float(theirs) - float(ours)
@@ -160,12 +164,12 @@ def _printable(text: str) -> str:
 
 
 def _words(cell: MatrixCell) -> str:
-    """A cell as text, with three digits."""
+    """A cell's value as text, with three digits."""
     return str(cell) if isinstance(cell, (bool, str)) else f"{cell:.3g}"
 
 
 def _number(value: float) -> str:
-    """A number with two digits; numbers from 10 to 999 with up to three."""
+    """A number as text with two digits; with three digits if it is 10 or larger."""
     return f"{value:.{3 if abs(value) >= 10 else 2}g}".replace("-", "−")
 
 
@@ -209,7 +213,7 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Panel:
-    """One of the matrices that are drawn side by side."""
+    """A matrix with its title and marks; panels are drawn side by side."""
 
     title: str
     matrix: Matrix
@@ -234,7 +238,7 @@ class _Panel:
 
 @dataclass
 class _Sheet:
-    """Shapes grouped by their look, since cells of the same look share one path."""
+    """The shapes to draw, grouped by style: all shapes of a style become a single SVG path."""
 
     filled: dict[str, list[Rectangle]] = field(default_factory=lambda: defaultdict(list))
     framed: list[Rectangle] = field(default_factory=list)
@@ -253,8 +257,8 @@ class _Sheet:
         bold: bool = False,
         upright: bool = False,
     ) -> None:
-        """Add a line of text with its middle at `y`, or turned around that point."""
-        # The outer element holds the style of most texts, so that only differences are written.
+        """Add a line of text whose middle line is at `y`; if `upright`, rotate it about (x, y)."""
+        # The <svg> element holds the style of most texts: write only deviations from that style.
         styles = [
             f"font-size: {size:.3g}px" if size != LABEL_FONT else "",
             f"fill: {color}" if color != INK else "",
@@ -280,7 +284,7 @@ def _drawn(
     if head:
         sheet.write(EDGE, y + LINE / 2, head, size=TITLE_FONT, anchor="start")
         y += LINE * 1.5
-    # A long name of the row axis extends above a few rows; make room if the lines there do not.
+    # The row axis's name may be longer than the rows are high: make room for it above the panels.
     above = LINE * (bool(across.name) + any(panel.title for panel in panels))
     above += _height_of_labels(across, width)
     y += max(0.0, (_room(down.name, LABEL_FONT) - down.count * height) / 2 - above)
@@ -298,7 +302,7 @@ def _drawn(
 
 
 def _cell_size(panels: Sequence[_Panel], down: _Axis, across: _Axis) -> tuple[float, float]:
-    """The height and width of a cell; numbers get room for the longest text."""
+    """The height and width of a cell; a cell with a number has room for the longest text."""
     if any(panel.numbers for panel in panels):
         longest = max(
             (
@@ -358,7 +362,7 @@ def _height_of_labels(across: _Axis, cell: float) -> float:
 
 
 def _column_labels(sheet: _Sheet, across: _Axis, corner: Point, cell: float) -> None:
-    """Draw labels above the columns of a matrix, as many as fit."""
+    """Draw labels above the columns of a matrix; leave out labels if not all fit."""
     left, bottom = corner
     turned = across.turned(cell)
     every = math.ceil((LABEL_FONT if turned else across.room) / cell)
@@ -396,7 +400,7 @@ def _draw_cell(sheet: _Sheet, panel: _Panel, row: int, column: int, at: Rectangl
 
 
 def _shade(share: float, negative: bool) -> str:
-    """The fill of a cell, in steps, so that cells of the same step share a path."""
+    """The fill for a share of the largest value, rounded so that many cells share an SVG path."""
     step = math.ceil(share * SHADES) / SHADES
     return f"{FULLEST[negative]}; fill-opacity: {step:.2g}"
 
@@ -419,7 +423,10 @@ def _rendered(sheet: _Sheet, width: float, height: float, title: str, described:
 
 
 def _shapes(sheet: _Sheet) -> Iterator[str]:
-    """Cells, then the grid and bars, then frames, which have a white rim to show on dark cells."""
+    """SVG paths: cells, then the grid and bars, then frames.
+
+    Frames have a white rim, so that they are visible on dark cells.
+    """
     for color, places in sheet.filled.items():
         yield _path(map(_outline, places), f"fill: {color}")
     for color, lines in sheet.lines.items():

@@ -1,7 +1,7 @@
 """Draws small matrices for a terminal, as plain text: expected, yours, and where they differ.
 
-Matrices up to 6 by 6 are numbers of two digits, if they fit, with a ``✗`` after a wrong number.
-Others are shades. A shaded cell is two characters wide, and is legible without colour:
+Matrices up to 6 by 6 are drawn as numbers of two digits, if these fit, with a ``✗`` after a wrong
+number. Other matrices are drawn as shades, two characters a cell, and legible without colour:
 
 =================  =================  =============================================
 in Unicode         ASCII              meaning
@@ -27,10 +27,10 @@ from grader.records.grade import MatrixCell, Picture
 
 Rows = Sequence[Sequence[MatrixCell]]
 
-MOST_NUMBERS = 6  # rows, and columns
+MOST_NUMBERS = 6  # a matrix with more rows or columns is drawn as shades
 NUMBER_WIDTH = 5
 TITLES = ("expected", "yours", "differs")
-GAPS = (4, 2)  # between the matrices; the first that fits is used
+GAPS = (4, 2)  # characters between the matrices; the first gap that fits is used
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class _Window:
 def drawn(picture: Picture, *, width: int = 80, ascii_only: bool = False) -> str | None:
     """The expected and the actual matrix side by side, in lines of at most `width` characters.
 
-    A mark or a third matrix shows the differences. None if the width is too small.
+    Marks or a third matrix show the differences. Returns None if `width` is too small.
     """
     marks = ASCII if ascii_only else UNICODE
     lines = _numbers(picture, marks, width) or _shades(picture, marks, width)
@@ -83,9 +83,9 @@ def drawn(picture: Picture, *, width: int = 80, ascii_only: bool = False) -> str
 
 
 def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
-    """Two matrices of numbers with two digits, or None if these do not fit or hide a difference.
+    """Two matrices of numbers with two digits; wrong numbers are marked.
 
-    A mark after a wrong number takes less room than a third matrix.
+    None if the numbers do not fit, or if a wrong number looks like the expected number.
     """
     whole = _Window(0, picture.rows, picture.rows), _Window(0, picture.columns, picture.columns)
     if is_boolean(picture) or max(picture.rows, picture.columns) > MOST_NUMBERS:
@@ -99,7 +99,7 @@ def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
         return None
     rows = zip(ours, theirs, picture.wrong, strict=True)
     if any(one == other and wrong for row in rows for one, other, wrong in zip(*row, strict=True)):
-        return None  # with two digits a wrong number would look like the expected number
+        return None  # rounded to two digits, a wrong number looks like the expected number
     marked = [
         [text + (marks.wrong if wrong else " ") for text, wrong in zip(*rows, strict=True)]
         for rows in zip(theirs, picture.wrong, strict=True)
@@ -113,7 +113,10 @@ def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
 
 
 def _shades(picture: Picture, marks: Marks, width: int) -> list[str] | None:
-    """Three matrices of shades, two characters a cell, in a window that contains a difference."""
+    """Three matrices of shades, two characters a cell; None if `width` is too small.
+
+    If not all columns fit, the columns shown contain a difference.
+    """
     height, breadth = len(picture.wrong), len(picture.wrong[0])
     down = _Window(picture.top, picture.top + height, picture.rows)
     room = (width - len(str(picture.rows - 1)) - 1 - 2 * GAPS[-1]) // 6
@@ -143,9 +146,10 @@ def _panels(
     *,
     marked: bool = False,
 ) -> list[str] | None:
-    """Titles, column indices, and the rows of all matrices, with their indices on the left.
+    """The matrices side by side: titles, column indices, and rows with their indices on the left.
 
-    If `marked`, the cells of the last matrix end with a mark, which is not part of the value.
+    None if `width` is too small. If `marked`, the cells of the last matrix end with a mark, and
+    its column indices are aligned with the values, not with the marks.
     """
     down, across = windows
     label = len(str(down.stop - 1)) + 1
@@ -176,7 +180,7 @@ def _panels(
 
 
 def indices(start: int, stop: int, cell: int) -> str:
-    """Indices above columns of `cell` characters, as many as fit."""
+    """The line of indices above columns of `cell` characters; left out where they do not fit."""
     digits = len(str(stop - 1))
     every = 1 if digits < cell else math.ceil((digits + 1) / cell)
     line = ""
@@ -201,7 +205,7 @@ def _number(value: float) -> str:
 
 
 def shade(cell: MatrixCell, top: float, marks: Marks) -> str:
-    """Two characters for a value, in quarters of `top`."""
+    """The characters for a value; a stronger shade for each quarter of `top`."""
     if isinstance(cell, bool):
         return marks.true if cell else marks.zero
     value = float(cell)
@@ -217,7 +221,7 @@ def shade(cell: MatrixCell, top: float, marks: Marks) -> str:
 
 
 def cell_of(value: Any) -> MatrixCell:
-    """A number or truth value as a cell; infinities and NaN as text, since JSON lacks them."""
+    """A number or truth value as a cell; infinities and NaN become text, since JSON lacks them."""
     if isinstance(value, bool):
         return value
     number = float(value)
@@ -230,7 +234,7 @@ def is_boolean(picture: Picture) -> bool:
 
 
 def scale(ours: Rows, theirs: Rows) -> float:
-    """The value of the darkest shade: the largest expected value, or else the largest actual."""
+    """The value of the darkest shade: the largest absolute value of `ours`, or else of `theirs`."""
     for matrix in (ours, theirs):
         largest = max((abs(value) for value in _values(matrix) if math.isfinite(value)), default=0)
         if largest > 0:
@@ -243,7 +247,7 @@ def _values(matrix: Rows) -> list[float]:
 
 
 def _legend(ours: Rows, theirs: Rows, top: float, marks: Marks) -> list[str]:
-    """Explanations of the marks that occur."""
+    """Explanations of the marks that occur in two matrices."""
     if isinstance(ours[0][0], bool):
         return [f"{marks.true} True", f"{marks.zero} False"]
     both = _values(ours) + _values(theirs)
