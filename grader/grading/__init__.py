@@ -1,8 +1,11 @@
 """Turns one submission into one grade: runs the tests, names mistakes, counts points.
 
-The story of a grade, in the order in which to read it: `order` says how to grade; `opening` opens a
-`desk` for it; `ladder` takes one submission through its tests; `play` plays a case of a test;
-`diagnosis` names a mistake; `ladder` counts the points.
+Read the modules in the order in which they make a grade. An `order` says how to grade. `opening`
+makes a `desk`: the tests, the references and the known mistakes, shared by all submissions. A sheet
+(`sheet`, `rows`, `replays`) records how the tests end on known answers. `ladder` runs the tests on
+one submission, and `play` runs a single case of a test. `diagnosis` names a known mistake,
+`behaviour` describes an unknown mistake, and `bases` finds wrong exercises that an answer uses.
+`ladder` counts the points.
 
 The room knows the course, the proxies and the library of mistakes. It must not know where
 submissions come from, nor where grades go.

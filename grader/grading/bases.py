@@ -1,4 +1,7 @@
-"""The exercises that an answer uses: which of them to correct first."""
+"""Finds the wrong exercises that a wrong answer uses, and names those to correct first.
+
+The bases of an exercise are the other exercises that its answer uses.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ def at_fault(
     ends: Mapping[str, Sequence[TestResult]],
     solved: Collection[str] = (),
 ) -> list[TestResult]:
-    """A check, shown first in a wrong answer's verdict, that names the wrong exercises below it.
+    """A failed check that names the wrong bases of a wrong answer; empty if there are none.
 
-    It names only exercises that the answer uses, and of these the lowest: none that itself uses
-    another wrong exercise. `ends` has the tests of each exercise that was tried; `solved` are the
-    exercises that were right before. The check carries no points.
+    If a wrong base uses another wrong base, only the other base is named. `ends` has the results of
+    each graded exercise. `solved` are the exercises that were right before. The check is shown
+    first in the verdict, and carries no points.
     """
     if not any(result.status in NOT_PASSED for result in results):
         return []
@@ -35,7 +38,7 @@ def at_fault(
             unready[base] = "stub again" if why == "stub" and base in solved else why
     on_others = {base for base in unready if base in found and found[base].bases.keys() & unready}
     lowest = unready.keys() - on_others or unready.keys()
-    named = {result.follows for result in results}  # with the mistake that was made there
+    named = {result.follows for result in results}  # bases that the verdict's mistake names already
     first = {base: why for base, why in unready.items() if base in lowest - named}
     if not first:
         return []
@@ -45,9 +48,9 @@ def at_fault(
 
 
 def _why_unready(there: wire.FoundStatus, ends: Sequence[TestResult]) -> sentences.Unready | None:
-    """Why no other exercise can use this one; None if it may be right.
+    """Why a base must be corrected first; None if it may be right.
 
-    Its hidden tests do not count: students could not see why.
+    Hidden tests of the base do not count, since students cannot see why they fail.
     """
     if there in ("stub", "missing"):
         return there

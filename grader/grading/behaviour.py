@@ -1,9 +1,9 @@
-"""How a wrong answer behaves, where no known mistake explains it.
+"""Describes how a wrong answer behaves, if no known mistake explains it.
 
 A verdict says how the answer differs from right answers: it sees the future, its weights do not sum
-to one, it ignores an argument. No test is written for this: a fact is reported if it holds for the
-reference and for every accepted answer, and not for the student's. It is worth no points. See
-`grader.proxies.facts`.
+to one, it ignores an argument. Authors write no tests for this. `grader.proxies.facts` determines
+facts about an answer's behaviour. A fact is reported if the reference and all accepted answers
+agree on it, and the student's answer does not. It is worth no points.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ from grader.unsandboxed.in_process import unseen_prints
 
 
 class Behaviour(msgspec.Struct, frozen=True):
-    """The facts about all right answers on an example; no example if no check has a fit one."""
+    """An example input, and the facts on which all right answers agree there.
+
+    `example` is None if no call of a public check can serve as an example.
+    """
 
     example: Example | None
     facts: list[tuple[Fact, bool]]
 
 
 def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
-    """Sentences on how an answer differs from right answers, on an input of a public check.
+    """Sentences on how a student's answer behaves unlike right answers, on a public check's input.
 
     Forbidden operations in these calls do not count.
     """
@@ -51,7 +54,10 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
 
 
 def right_behaviour(desk: Desk, exercise: str) -> Behaviour | None:
-    """The facts about all right answers, on an example of the public checks; None if unknown."""
+    """The facts on which all right answers agree; None if the sheet has none and cannot find them.
+
+    The example on which they hold is an input of a public check.
+    """
     if desk.sheet is None:
         return None
     live = desk.sheet.replays is not None

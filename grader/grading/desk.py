@@ -1,7 +1,7 @@
-"""A desk holds everything that the submissions of a batch share; a seat is for one submission.
+"""A desk holds everything that the submissions of a batch share; a seat holds one submission.
 
-A desk has the course, its tests (collected once), the references, and the process that jails are
-forked from.
+A desk has the course, its tests (collected once), the references, and the process from which jails
+are forked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Measured = tuple[Test, Case, Margin]
 
 @dataclass
 class Desk:
-    """Everything that the submissions of one batch share."""
+    """Everything that the submissions of one batch share: the course, its tests, the references."""
 
     course: Course
     oracle: Oracle
@@ -40,20 +40,23 @@ class Desk:
     seed: str
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
-    stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
-    sheet: Sheet | None = None  # how tests end on known answers
-    isolation: tuple[str, ...] = ()  # the layers of each jail; and "weak", if they do not suffice
-    device: Device = "cpu"  # on which submissions compute
+    stubs: Mapping[str, str] = field(default_factory=dict)  # the stubs' skeletons, by exercise
+    sheet: Sheet | None = None  # the results of the tests on known answers
+    isolation: tuple[str, ...] = ()  # the layers of each jail; with "weak" if they do not suffice
+    device: Device = "cpu"  # the device on which submissions compute
     listener: Callable[[Make, Seat], Listener] | None = None  # see `listening`
     margins: list[Measured] | None = None  # see `measuring`
-    in_full: bool = False  # whether verdicts of hidden tests are for an instructor, who sees all
+    in_full: bool = False  # whether transcripts of hidden tests keep pictures and prints
 
     def make(self, exercise: str, test: str, case: str, seed: str = "") -> Make:
-        """The seeded inputs for one case of one test; without a seed, by the desk's seed."""
+        """The seeded inputs for one case of a test; an empty seed means the desk's seed."""
         return Make(seed or self.seed, exercise, f"{test}[{case}]")
 
     def make_for(self, test: Test, case: Case) -> Make:
-        """The inputs of a test. Inputs of public checks are shown: they use the public seed."""
+        """The seeded inputs of a case.
+
+        Public checks use the course's public seed, since students see their inputs.
+        """
         seed = self.seed if test.hidden else self.course.seed
         return self.make(test.exercise, test.name, case.label, seed)
 
@@ -63,22 +66,22 @@ class Desk:
 
     @property
     def definitions(self) -> Mapping[str, Any]:
-        """The references themselves, in a course with solutions."""
+        """The references' definitions by exercise; only in a course with solutions."""
         assert isinstance(self.oracle, LiveOracle)
         return self.oracle.definitions
 
     @property
     def replays(self) -> Replays:
-        """The known answers themselves, in a course with solutions."""
+        """Runs known answers in the tests; only in a course with solutions."""
         assert self.sheet is not None
         assert self.sheet.replays is not None
         return self.sheet.replays
 
     @contextmanager
     def listening(self, listener: Callable[[Make, Seat], Listener]) -> Iterator[None]:
-        """Inside, a listener hears each call of a reference and its result.
+        """Pass each call of a reference and its result to a listener, inside the ``with`` block.
 
-        Seats that are opened inside also keep the calls of the student's code.
+        Seats that are opened inside the block also keep the calls of the student's code.
         """
         self.listener = listener
         try:
@@ -88,7 +91,7 @@ class Desk:
 
     @contextmanager
     def measuring(self) -> Iterator[list[Measured]]:
-        """Inside, each case adds how near its comparisons came to their tolerances."""
+        """Collect, for each case in the ``with`` block, its nearest margin to a tolerance."""
         self.margins = []
         try:
             yield self.margins
@@ -108,28 +111,29 @@ class Desk:
 
     @cached_property
     def limits(self) -> Limits:
-        """The limits of a submission, and of a known mistake."""
+        """The limits on time and memory for a submission; they apply to known mistakes too."""
         limits = self.course.file.limits
         return Limits(limits.test_seconds, limits.submission_seconds, limits.memory_mb)
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
-        """Names mistakes; None in a course without any."""
+        """The diagnosis, which names mistakes; None if the desk has no sheet."""
         return Diagnosis(self.sheet) if self.sheet is not None else None
 
     @contextmanager
     def seat(
         self, submission: Submission, exercises: Sequence[str] | None = None
     ) -> Iterator[Seat]:
-        """Open a jail for a submission, and close it in the end.
+        """Open a jail for a submission; close the jail at the end of the ``with`` block.
 
-        Without `exercises`, it lists the definitions of all exercises.
+        Without `exercises`, the seat lists the definitions of all exercises.
         """
         wanted = [w for w in self.wanted if exercises is None or w.name in exercises]
         others = tuple(w for w in self.wanted if w not in wanted)
         opening = wire.Open(submission.sources, tuple(wanted), others=others)
         asked = self.tests if exercises is None else exercises
-        first = min(asked, key=self.forbidden.__getitem__, default="")  # see `grade_exercises`
+        # `grade_exercises` begins with this exercise: the first process is made for it.
+        first = min(asked, key=self.forbidden.__getitem__, default="")
         session = Session(self.backend.open, opening, self.limits, self.forbidden, first)
         session.listens = self.listener is not None
         try:
@@ -138,7 +142,7 @@ class Desk:
             session.close()
 
     def rules(self, exercise: str, keys: Iterable[str]) -> Mapping[str, str]:
-        """The sentences of these rules in the statement of the exercise, by key."""
+        """The sentences for these rules in the exercise's statement, by the rule's key."""
         stated = stated_or_none(self.course, exercise)
         if stated is None:
             return {}
@@ -146,7 +150,7 @@ class Desk:
         return {key: sentence for key, sentence in said.items() if sentence}
 
     def unchecked(self, exercise: str) -> Mapping[str, str]:
-        """The rules that no test of this exercise checks; none where a test is hidden."""
+        """The rules that no public check tests; empty if hidden tests are collected too."""
         tests, stated = self.tests[exercise], stated_or_none(self.course, exercise)
         if stated is None or any(test.hidden for test in tests):
             return {}
@@ -154,7 +158,7 @@ class Desk:
 
     @cached_property
     def forbidden(self) -> Mapping[str, tuple[str, ...]]:
-        """The torch functions and the layers of the dispatcher that each exercise forbids."""
+        """The torch functions and the dispatcher's layers that each exercise forbids."""
         groups = {
             name: [self.course.file.operations[group] for group in exercise.forbidden]
             for name, exercise in self.course.exercises.items()
@@ -166,7 +170,7 @@ class Desk:
 
 
 class Seat:
-    """One submission at the desk."""
+    """One submission: the session with its process, and the calls to its code."""
 
     def __init__(self, desk: Desk, session: Session) -> None:
         self.session = session
@@ -181,9 +185,9 @@ class Seat:
         return self.session.listing
 
     def begin(self, make: Make, memory_mb: int | None = None, hidden: bool = False) -> Student:
-        """Begin a test: fresh handles, seeded generators, a new time limit, a memory limit.
+        """Begin a case: fresh handles, seeded generators, a new time limit, a memory limit.
 
-        The process that answers lacks the functions that the test's exercise forbids.
+        The submission's process lacks the functions that the exercise forbids.
         """
         self.calls.begin(make.seed("guest"), make.exercise, memory_mb, hidden)
         return Student(self.calls)

@@ -1,9 +1,9 @@
-"""Which known mistake gives the results that a student's answer gave.
+"""Names the known mistake that gives the same results as a student's answer.
 
-What the calls of a failed test gave is compared with what they give on each known mistake, in the
-same test and with the same inputs. A mistake is named if its results are the student's in
-every test that failed, and those of no other mistake are. Where two would fit, or none, nobody is
-told anything: a wrong name is worse than none.
+The student's results in a failed test are compared with the results of each known mistake, in the
+same test and with the same inputs. A mistake is named if it gives the student's results in every
+failed test, and no other mistake does. If two mistakes fit, or none, no mistake is named: a wrong
+name is worse than no name.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from grader.mistakes import Variant
 from grader.proxies.calls import CallResult
 from grader.wire import payload
 
-NEARER = 0.1  # a mistake must be so much nearer to the student's results than the reference is
-MOST_RESULTS = 2**19  # bytes of one case's results: the course's have less, and all are kept
+NEARER = 0.1  # the largest gap to a named mistake, as a share of the gap to the reference
+MOST_RESULTS = 2**19  # bytes of one case's results; every case of our course has fewer
 
 
 def kept(results: Sequence[CallResult]) -> tuple[CallResult, ...]:
-    """What calls gave, or nothing if that is more than a diagnosis needs."""
+    """The results of a case's calls; empty if they exceed `MOST_RESULTS`."""
     return tuple(results) if sum(map(weight, results)) <= MOST_RESULTS else ()
 
 
 def weight(value: CallResult) -> int:
-    """About how many bytes it holds."""
+    """The approximate number of bytes in a call's result."""
     match value:
         case wire.TensorData(data=data):
             return len(data) + 100
@@ -47,17 +47,20 @@ def weight(value: CallResult) -> int:
 
 
 CaseName = tuple[str, str]  # a test's key and a case's label
-Answers = Mapping[CaseName, Given]  # what a student's answer gave
+Answers = Mapping[CaseName, Given]  # the outcomes of one exercise's cases on a student's answer
 
 
 class Diagnosis:
-    """Compares a student's answers with what is known."""
+    """Compares the outcomes on a student's answer with the outcomes on known mistakes."""
 
     def __init__(self, known: Sheet) -> None:
         self._known = known
 
     def name(self, exercise: str, answers: Answers) -> Variant | None:
-        """The one mistake, or pair of mistakes, that gives the same; None if there is no such."""
+        """The mistake, or pair of mistakes, that gives the student's results.
+
+        None if no mistake fits, or if several mistakes fit.
+        """
         failed = {at: own for at, own in answers.items() if not own.passed and own.results}
         if not failed:
             return None
@@ -65,10 +68,10 @@ class Diagnosis:
         found = found or self._fitting(self._known.pairs(exercise), failed)
         found = [v for v in found if all(self._explains(v, *case) for case in failed.items())]
         if found and not any(self._known.given(None, *at).passed for at in failed):
-            return None  # faulty tests, which right answers fail as well
-        if len(found) > 1:  # what passed tells them apart
+            return None  # the references fail these tests too: the tests are faulty
+        if len(found) > 1:  # keep the mistakes that pass the cases that the student passed
             found = self._fitting(found, {at: own for at, own in answers.items() if own.passed})
-        if len(found) > 1:  # and so do the very words of an error
+        if len(found) > 1:  # prefer the mistakes whose error messages are the student's
             found = [v for v in found if self._says_the_same(v, failed)] or found
         for variant in found[1:]:
             told_alike = (variant.title, variant.hint) == (found[0].title, found[0].hint)
@@ -77,9 +80,10 @@ class Diagnosis:
         return found[0] if found else None
 
     def follows(self, exercise: str, base: Variant, answers: Answers) -> bool:
-        """Whether the references, all built on a mistake in one, give the same in `exercise`.
+        """Whether the answer to `exercise` fails only because of a mistake in its base.
 
-        Numbers show that, in every test that failed. An exception does not: anyone can raise it.
+        It does if references that use the mistake give the same results in every failed case. These
+        results must be numbers, since an exception may have many causes.
         """
         failed = {at: own for at, own in answers.items() if not own.passed}
         if exercise == base.exercise or not all(shows_numbers(o.results) for o in failed.values()):
@@ -88,17 +92,23 @@ class Diagnosis:
         return all(not given.passed and same(given.results, own.results) for given, own in built)
 
     def _explains(self, variant: Variant, at: CaseName, own: Given) -> bool:
-        """Whether a variant that fits explains how far from right the results are."""
+        """Whether a case's results are much nearer to a mistake's results than to the reference's.
+
+        True as well if they equal the reference's results.
+        """
         to_reference = gap_between(own.results, self._known.given(None, *at).results)
         to_variant = gap_between(own.results, self._known.given(variant, *at).results)
         return to_reference.right or to_variant.largest <= NEARER * to_reference.largest
 
     def _fitting(self, variants: Iterable[Variant], answers: Answers) -> list[Variant]:
-        """Variants that end as the student's answer did in each of these, and give the same."""
+        """The variants with the same status and the same results as the answer in all these cases.
+
+        The results of passed cases are not compared.
+        """
         return [v for v in variants if all(self._fits(v, *case) for case in answers.items())]
 
     def _says_the_same(self, variant: Variant, answers: Answers) -> bool:
-        """Whether a variant that fits raises its errors in the same words, to the letter."""
+        """Whether a variant's error messages equal those of the student's answer."""
         return all(
             same_words(self._known.given(variant, *at).results, own.results)
             for at, own in answers.items()
@@ -106,7 +116,7 @@ class Diagnosis:
 
     def _fits(self, variant: Variant, at: CaseName, own: Given) -> bool:
         given = self._known.given(variant, *at)
-        # Of two right results nobody can say how they came about.
+        # Right results are the same for every answer, so they show no mistake.
         if given.passed or own.passed:
             return given.passed is own.passed
         called = not given.uses or not set(given.uses).isdisjoint(own.uses)
@@ -118,14 +128,14 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Gap:
-    """How far two answers to the same calls are apart, in the numbers that both have."""
+    """The difference between two answers' results of the same calls."""
 
-    largest: float = 0.0
-    right: bool = True  # no further than rounding goes
+    largest: float = 0.0  # the largest difference of two numbers
+    right: bool = True  # no difference exceeds rounding
 
 
 def gap_between(theirs: Sequence[CallResult], ours: Sequence[CallResult]) -> Gap:
-    """The gap between two answers; it is infinite where they differ in kind or shape."""
+    """The gap between two answers' results; infinite if these differ in type or shape."""
     ones, others = list(_flat(theirs)), list(_flat(ours))
     if len(ones) != len(others):
         return Gap(math.inf, right=False)
@@ -134,7 +144,7 @@ def gap_between(theirs: Sequence[CallResult], ours: Sequence[CallResult]) -> Gap
 
 
 def _flat(answers: Iterable[CallResult]) -> Iterator[CallResult]:
-    """Without nests: of a nest its size or its names, and then what it holds."""
+    """The results without nesting: a container becomes its size or names, and then its items."""
     for answer in answers:
         match answer:
             case wire.Items(_, inside):
@@ -155,7 +165,7 @@ def _gap(theirs: CallResult, ours: CallResult) -> Gap:
     return Gap() if theirs == ours else Gap(math.inf, right=False)
 
 
-# Where two right answers may differ: float64 tests ask for nine digits.
+# The largest rounding difference between right answers; float64 tests ask for nine digits.
 RIGHT_WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
@@ -180,22 +190,22 @@ def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
 
 
 def shows_numbers(results: Sequence[CallResult]) -> bool:
-    """Whether calls gave numbers, and no exception."""
+    """Whether the results of calls contain numbers, and no exception."""
     flat = list(_flat(results))
     raised = any(isinstance(value, wire.Raised) for value in flat)
     return not raised and any(isinstance(v, wire.TensorData | int | float) for v in flat)
 
 
 def same(ours: Sequence[CallResult], theirs: Sequence[CallResult]) -> bool:
-    """Whether two answers gave the same in the same calls; NaN is the same as NaN here."""
+    """Whether two answers gave the same results in the same calls; NaN equals NaN here."""
     ones, others = list(_flat(ours)), list(_flat(theirs))
     return len(ones) == len(others) and all(map(_same, ones, others))
 
 
 def same_words(ours: Sequence[CallResult], theirs: Sequence[CallResult]) -> bool:
-    """Whether two answers that are the same raised their errors in the same words.
+    """Whether two answers with the same results also raised errors with the same messages.
 
-    And whether they began with the same random weights, where these are all that they had.
+    A tensor on the meta device has a checksum in place of numbers: checksums must be equal too.
     """
     return all(map(_same_word, _flat(ours), _flat(theirs)))
 
@@ -226,7 +236,10 @@ def _same(ours: CallResult, theirs: CallResult) -> bool:
 
 
 def _number(value: CallResult) -> CallResult:
-    """An integer in a tensor without dimensions as the integer, which is as right a result."""
+    """The integer in a tensor without dimensions; any other value as it is.
+
+    An answer may return either, so both must compare equal.
+    """
     if not isinstance(value, wire.TensorData) or value.shape or value.device != "cpu":
         return value
     try:
@@ -236,8 +249,8 @@ def _number(value: CallResult) -> CallResult:
     return number if type(number) is int else value
 
 
-# What torch adds to an error, and one mistake written in two ways does not share: which operation
-# came first, which operand is called a, which axis the sizes stand on.
+# Parts of torch's error messages that differ between two answers with the same mistake: an axis, a
+# tensor's version, an address.
 BESIDE = re.compile(
     r" at non-singleton dimension \d+"
     r"|, which is output \d+ of \w+, is at version \d+; expected version \d+ instead"
@@ -246,9 +259,12 @@ BESIDE = re.compile(
 
 
 def _essence(error: wire.Raised) -> tuple[str, list[str]]:
-    """An error's first line in words, and its numbers in order of size."""
+    """The first line of an error's message without its numbers; and the numbers, sorted.
+
+    Two answers with the same mistake may swap operands, so the order of numbers does not count.
+    """
     text = _first_line(error)
-    if error.kind == "NameError":  # told with what else was handed in: the name itself counts
+    if error.kind == "NameError":  # the message depends on the submission's files: keep the name
         return text.removeprefix("name ").partition(" ")[0].strip("'"), []
     text = BESIDE.sub("", text)
     return re.sub(r"\d+", "#", text), sorted(re.findall(r"\d+", text))

@@ -1,7 +1,7 @@
 """Grading: one submission becomes one `Grade`.
 
-Tests run in the order of the ladder: exists → signature → shape → value → property → gradient →
-stability → efficiency. What failed is named, where it is a known mistake; then points are counted.
+Tests run in the order of the ladder's rungs: exists → signature → shape → value → property →
+gradient → stability → efficiency. Then known mistakes are named, and points are counted.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from grader.records.grade import (
 )
 from grader.sandbox.session import StudentLost
 
-MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
+MAX_MESSAGE = 4_000  # characters, since a message may quote a submission's own long text
 # When one of these fails, later rungs are skipped.
 FOUNDATIONS = (EXISTS, SIGNATURE, "shape", "value")
-MOST_DISCARDED = 2  # lines that a verdict shows
-NOWHERE = -1  # below the lowest rung
+MOST_DISCARDED = 2  # lines with a discarded tensor that a verdict shows
+NOWHERE = -1  # below the lowest rung: no test runs
 WITHOUT_RULES = ("passed", "skipped", "missing", "grader_error")  # no rule is known to be broken
 
 
@@ -59,7 +59,7 @@ WITHOUT_RULES = ("passed", "skipped", "missing", "grader_error")  # no rule is k
 
 
 def grade_submission(desk: Desk, submission: Submission) -> Grade:
-    """Grade one submission. Student code never makes it raise."""
+    """Grade one submission; never raises an exception because of student code."""
     started = time.perf_counter()
     exercises: list[ExerciseResult] = []
     status: SubmissionStatus = "graded"
@@ -75,11 +75,11 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
                 notes += [note for found in seat.listing.found for note in found.notes]
                 notes += sentences.unreadable(seat.listing.found)
                 exercises = grade_exercises(desk, seat)
-        except StudentLost as lost:  # its text alone brought the listing down
+        except StudentLost as lost:  # the process ended while it read the submission's text
             exercises = [_all_missing(desk, name, lost, lost.status) for name in desk.tests]
         except HostFault as fault:
             status, message = "grader_error", str(fault)
-        except Exception:  # our fault: it must not end the batch, nor be a student's zero
+        except Exception:  # the grader's fault: it must not end the batch, nor cost points
             status, message = "grader_error", traceback.format_exc(limit=-4)
     if any(exercise.faulty for exercise in exercises):
         status = "grader_error"
@@ -114,7 +114,7 @@ def grade_exercises(
 ) -> list[ExerciseResult]:
     """Grade each exercise of the desk, or of `names`, in the course's order.
 
-    `solved` are the exercises that are known to have been right before.
+    `solved` are the exercises that were right in an earlier check.
     """
     chosen = [name for name in desk.tests if names is None or name in names]
     tried: dict[str, _Tried] = {}
@@ -132,10 +132,7 @@ def grade_exercises(
 
 
 def grade_alone(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
-    """Run an exercise's tests along the ladder, and count its points.
-
-    Mistakes in the exercises that it uses are not looked for.
-    """
+    """Grade one exercise, without looking for mistakes in the exercises that its answer uses."""
     tried = _try(desk, seat, [name])[name]
     return _scored(desk, name, tried.first(), tried.results)
 
@@ -144,48 +141,48 @@ def grade_alone(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
 class _Tried:
     """The results of one exercise's tests."""
 
-    firsts: list[TestResult]  # does it exist, and are its arguments right?
+    firsts: list[TestResult]  # the engine's checks: the answer exists, and its signature is right
     results: list[TestResult]
-    answers: Answers = field(default_factory=dict)
-    known: Variant | None = None  # the mistake that gives the same
-    forbidden: TestResult | None = None  # the verdict on operations, where some are forbidden
+    answers: Answers = field(default_factory=dict)  # the outcomes of all cases
+    known: Variant | None = None  # the known mistake that gives the same results
+    forbidden: TestResult | None = None  # the check for forbidden operations, if some are forbidden
 
     def first(self, bases: Iterable[TestResult] = ()) -> list[TestResult]:
         """The engine's own checks, in the order in which students read them.
 
-        A wrong exercise below this one, from `bases`, comes before forbidden operations.
+        `bases` is the check that names wrong bases; it comes before forbidden operations.
         """
         return [*self.firsts, *bases, *([self.forbidden] if self.forbidden else [])]
 
     @property
     def wrong(self) -> bool:
-        """Whether a test ended with a wrong result or an exception, and none lost its process."""
+        """Whether a test gave a wrong result or an exception, and no test lost its process."""
         ends = {result.status for result in self.results}
         return bool(ends & {*WRONG}) and ends <= {"passed", "skipped", *WRONG}
 
     @property
     def gave_a_result(self) -> bool:
-        """Whether it is wrong, and the first test that did not pass got a result.
+        """Whether the first wrong test got a result, and not an exception.
 
-        After an exception, the verdict does not describe how results behave.
+        Only then can the verdict describe how the results behave.
         """
         return self.wrong and self.results[self.first_wrong].status == "failed"
 
     @property
     def first_wrong(self) -> int:
-        """The place of the first test that is not passed."""
+        """The index of the first test with a wrong result or an exception."""
         return next(n for n, result in enumerate(self.results) if result.status in WRONG)
 
 
 def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
-    """Run the tests of exercises that share a process: the public checks of all come first.
+    """Run the tests of these exercises in one process: all public checks, then all hidden tests.
 
-    The result of a public check is shown in full. Code that has met a hidden test could print its
-    inputs there, so it runs in no public check afterwards.
+    The result of a public check is shown in full. Code that has seen the inputs of a hidden test
+    could print them in a public check, so no public check runs after a hidden test.
     """
     climbs = [Climb(desk, seat, name) for name in names]
     for hidden in (False, True):
-        seat.calls.before.changed.clear()  # public checks have reported it
+        seat.calls.before.changed.clear()  # public checks have reported these changes already
         for climb in climbs:
             climb.run(hidden)
     tried = {climb.name: climb.tried() for climb in climbs}
@@ -194,21 +191,21 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
             tried[climb.name] = _behaving(tried[climb.name], climb.discarded())
     unnamed = [name for name, one in tried.items() if one.gave_a_result and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
-        seat.session.close()  # the process that is described must have met no hidden test
+        seat.session.close()  # describe a fresh process, which has seen no hidden test
     for name in unnamed:
         tried[name] = _behaving(tried[name], behaves(desk, seat, name))
     return tried
 
 
 class Climb:
-    """One exercise's tests on one answer, on their way up the ladder."""
+    """Runs one exercise's tests on one answer, from the lowest rung of the ladder upwards."""
 
     def __init__(self, desk: Desk, seat: Seat, name: str) -> None:
         self.name = name
         self._desk, self._seat = desk, seat
         self._found = seat.calls.found[name]
         self._firsts = [_exists(self._found, seat.session.in_cells)]
-        self._top = len(rung.order)  # the highest rung that is worth trying
+        self._top = len(rung.order)  # tests of higher rungs do not run
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: dict[CaseName, Given] = {}
         if self._firsts[0].status == "passed":
@@ -218,11 +215,11 @@ class Climb:
 
     @property
     def hindrance(self) -> TestResult | None:
-        """The check that keeps all tests from running; None if they can run."""
+        """The failed check because of which no test can run; None if tests can run."""
         return self._firsts[-1] if self._firsts[-1].status != "passed" else None
 
     def cases(self, tests: Iterable[Test]) -> Iterator[tuple[Test, Case, Transcript]]:
-        """Play the cases of each test, up to the first that does not pass.
+        """Play the cases of each test, up to the test's first case that does not pass.
 
         After a failure in one of the `FOUNDATIONS`, tests of higher rungs are left out.
         """
@@ -238,12 +235,12 @@ class Climb:
 
     def _failed(self, test: Test, played: Transcript) -> None:
         if test.rung in FOUNDATIONS:
-            # What never ended would not end again.
+            # After a timeout, later tests would time out too.
             timeout = played.status == "timeout"
             self._top = min(self._top, NOWHERE if timeout else rung.order.index(test.rung))
 
     def counted(self, test: Test, played: Transcript) -> Transcript:
-        """The case as it counts: failed, if it counts operations that the answer hides."""
+        """The transcript, changed to failed if the answer hides operations that the test counts."""
         if test.rung != "efficiency" or not played.passed or not self._found.evasions:
             return played
         first = self._found.evasions[0]
@@ -251,7 +248,7 @@ class Climb:
         return replace(played, status="failed", message=sentences.uncounted(use))
 
     def forbidden(self) -> TestResult | None:
-        """The check for forbidden operations; None in exercises that forbid none."""
+        """The check for forbidden operations; None if the exercise forbids no operation."""
         groups = self._desk.course.exercises[self.name].forbidden
         if not groups:
             return None
@@ -267,16 +264,16 @@ class Climb:
         )
 
     def discarded(self) -> tuple[str, ...]:
-        """Sentences about the first lines of the answer that make a tensor and drop it.
+        """Sentences about the answer's first lines that make a new tensor and discard it.
 
-        They are found in the text and need not be the mistake: they change no points.
+        These lines are found in the source text. They may be harmless, and change no points.
         """
         uses = self._found.discarded[:MOST_DISCARDED]
         lines = [wire.Use(u.function, self._seat.session.line(u.place)) for u in uses]
         return tuple(map(sentences.unkept, lines))
 
     def run(self, hidden: bool) -> None:
-        """Run the hidden tests, or the public ones, and keep their results."""
+        """Run the hidden tests or the public checks, and keep their results."""
         tests = [test for test in self._desk.tests[self.name] if test.hidden is hidden]
         for test, case, played in self.cases(tests):
             self._answers[test.key, case.label] = played.given
@@ -285,12 +282,12 @@ class Climb:
             if counted.status not in WITHOUT_RULES:
                 keys = (RETURNS,) if counted.misshapen else case.rules
                 broken = self._desk.rules(self.name, keys)
-            self._results[test.key] = _result(  # the last case decides
+            self._results[test.key] = _result(  # replaces the result of the case before
                 test, counted.status, counted.message, counted.picture, at, broken
             )
 
     def tried(self) -> _Tried:
-        """The results of all tests, with the name of the mistake if it is known."""
+        """The results of all tests; wrong results name the known mistake that explains them."""
         there = self._firsts[0].status
         rest: TestStatus = "missing" if there == "missing" else "skipped"
         results = [
@@ -308,7 +305,7 @@ class Climb:
 
 
 def _behaving(tried: _Tried, lines: tuple[str, ...]) -> _Tried:
-    """The results, with sentences on how the answer behaves in the first that is wrong."""
+    """The results with these lines on the answer's behaviour, added to the first wrong test."""
     at = tried.first_wrong
     so_far = tried.results[at].behaviour
     first = msgspec.structs.replace(tried.results[at], behaviour=(*so_far, *lines))
@@ -316,7 +313,7 @@ def _behaving(tried: _Tried, lines: tuple[str, ...]) -> _Tried:
 
 
 def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestResult]:
-    """The results; the wrong ones name the mistake."""
+    """The results, with the mistake and its hint in each wrong result."""
     return [
         msgspec.structs.replace(result, mistake=mistake, hint=hint)
         if result.status in WRONG
@@ -326,7 +323,7 @@ def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestR
 
 
 def _following(desk: Desk, name: str, tried: Mapping[str, _Tried]) -> list[TestResult]:
-    """An exercise's results; a failure that follows from an earlier exercise's mistake names it."""
+    """An exercise's results; failures name an earlier exercise's mistake if that is the cause."""
     own = tried[name]
     wrong = {test for (test, _), given in own.answers.items() if not given.passed}
     if desk.diagnosis is None or not wrong:
@@ -398,10 +395,11 @@ def _result(
 def _scored(
     desk: Desk, name: str, firsts: list[TestResult], results: list[TestResult]
 ) -> ExerciseResult:
-    """Turn weights into points. Hidden tests carry them; public ones only if none is hidden.
+    """Turn the tests' weights into points.
 
-    A test earns its points by running and passing, and by nothing else. If a rule at the exercise's
-    heart is broken, the tests that passed share half of the exercise's points.
+    Hidden tests carry all points; public checks carry points only if no test is hidden. A test
+    earns its points only by running and passing. If a rule at the exercise's heart is broken, the
+    answer keeps at most half of the exercise's points, shared by the tests that passed.
     """
     exercise = desk.course.exercises[name]
     any_hidden = any(result.hidden for result in results)
@@ -435,7 +433,7 @@ def _scored(
 def _missed(desk: Desk, name: str, results: Sequence[TestResult]) -> list[str]:
     """The rules at an exercise's heart that a hidden test found broken.
 
-    A fault of the grader's own breaks no rule.
+    A test in which the grader itself failed breaks no rule.
     """
     failed = [
         test

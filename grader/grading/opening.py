@@ -23,14 +23,15 @@ from grader.unsandboxed import forked
 from grader.wire.definitions import skeletons
 
 if TYPE_CHECKING:
-    from grader.grading.order import Order  # which opens a desk here
+    from grader.grading.order import Order  # `order` imports this module to open a desk
 
 
 def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
-    """Load references and tests for a desk; `behind` has been started.
+    """Open a desk: load references, tests and known mistakes.
 
-    In a course without solutions, recordings answer in their place. The sheet reads `rows` and adds
-    to them. Raises `CallError` if the course or the machine is unfit.
+    `behind` opens the jails, and has been started. In a course without solutions, recorded answers
+    replace the references. The sheet reads `rows` and adds to them. Raises `CallError` if the
+    course or the machine is unfit.
     """
     course = order.course
     if order.device == "cuda" and not torch.cuda.is_available():
@@ -60,7 +61,7 @@ def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
 
 
 def _collected(order: Order) -> dict[str, list[Test]]:
-    """The tests of each exercise that is asked for, in ladder order."""
+    """The tests of each chosen exercise, in the order of the ladder's rungs."""
     chosen = order.course.select(order.only)
     tests: list[Test] = []
     for hidden in (False, True):
@@ -73,7 +74,10 @@ def _collected(order: Order) -> dict[str, list[Test]]:
 
 
 def _layers(order: Order, behind: Backend) -> tuple[str, ...]:
-    """The layers of isolation; with "weak", if submissions could read solutions or secrets."""
+    """The layers of isolation; with "weak" if submissions could read solutions or secrets.
+
+    Raises `CallError` in this case, unless the order allows weak isolation.
+    """
     solutions = order.course.secrets if order.course.has_solutions else ()
     kept = [cache()] if order.keeps_sheet else []
     reach = shortfall(behind, [*solutions, *order.secrets, *kept])
@@ -86,7 +90,7 @@ def _layers(order: Order, behind: Backend) -> tuple[str, ...]:
 
 
 def sheet_of(desk: Desk, library: Library, rows: Rows | None = None) -> Sheet:
-    """The sheet of this desk, which runs known answers in the tests where it lacks a row."""
+    """The desk's sheet; to find a missing row, it runs a known answer in the desk's tests."""
     cases = {
         (test.key, case.label): (test, case)
         for tests in desk.tests.values()
@@ -97,14 +101,14 @@ def sheet_of(desk: Desk, library: Library, rows: Rows | None = None) -> Sheet:
         library,
         desk.definitions,
         lambda definitions, *which: replay(desk, definitions, *cases[which]),
-        # A listener would hear nothing from a fork.
+        # The desk's listener cannot hear calls that run in a fork.
         lambda: desk.limits if forked.possible() and desk.listener is None else None,
     )
     return Sheet(rows or Rows(), replays)
 
 
 def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
-    """Refuse to grade an exercise without hidden tests: it would be a zero for everyone."""
+    """Raise `CallError` for an exercise without hidden tests: every student would get no points."""
     paid = {test.exercise for test in tests if test.hidden and test.weight > 0}
     for name in exercises:
         if name not in paid:

@@ -1,4 +1,4 @@
-"""How to grade, as one value: it opens desks, and gives each grade its key.
+"""An order says how to grade. It opens desks, and determines the key of each grade.
 
 Torch is loaded only when a desk is opened.
 """
@@ -35,29 +35,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """How to grade: enough to open a desk in any process.
+    """How to grade, in plain data from which any process can open a desk.
 
-    Without `stubs`, answers are not compared with the stubs in the course's folder, since students
-    write their answers into these files. With strong `isolation`, a desk is opened only where no
-    submission can read `secrets` or the solutions.
+    `stubs` says whether to compare answers with the stubs in the course's folder. It is False if
+    students write their answers into these files. With strong `isolation`, opening a desk fails if
+    a submission could read `secrets` or the solutions.
     """
 
     course: Course
     seed: str
     files: Mapping[Path, bool]  # test files, each with whether its tests are hidden
-    only: tuple[str, ...] = ()  # exercises or units; all if none
+    only: tuple[str, ...] = ()  # exercises or units; empty for all
     stubs: bool = True
     isolation: Isolation = "strong"
     secrets: tuple[Path, ...] = ()
-    # Where student code runs; without one, in jails, or for a GPU in a worker.
+    # Where student code runs; if None, in jails, or in a worker for a GPU.
     backend: AbstractContextManager[Backend] | None = None
-    device: Device = "cpu"  # on which submissions compute
-    keeps_sheet: bool = False  # whether the sheet is kept in the user's cache
+    device: Device = "cpu"  # the device on which submissions compute
+    keeps_sheet: bool = False  # whether the sheet's rows are kept in the user's cache
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
-        """The desk, in this process; raises `CallError` if the course or the machine is unfit."""
-        # It loads torch at the same time as this process, if it is started before the import.
+        """Open a desk in this process; raise `CallError` if the course or the machine is unfit."""
+        # Start the backend's process before the import: both processes load torch in parallel.
         cpu = self.device == "cpu"
         start = self.backend or (jails.Warm() if cpu else worker.backend(device=self.device))
         with start as behind:
@@ -71,12 +71,12 @@ class Order:
 
 @contextmanager
 def loading_torch() -> Iterator[None]:
-    """Switch garbage collection off while torch is loaded, and exempt its objects for good.
+    """Switch garbage collection off while torch is loaded, and exempt torch's objects from it.
 
-    Torch makes half a million objects that stay. To search them takes a tenth of the loading time,
-    and as much again when the program ends.
+    Torch creates half a million objects that live as long as the process. Garbage collection of
+    these objects takes a tenth of the loading time, and as much again when the program ends.
     """
-    if "torch" in sys.modules:  # newer objects are no part of torch
+    if "torch" in sys.modules:  # `gc.freeze` would exempt objects that are not torch's
         yield
         return
     gc.disable()
@@ -91,12 +91,12 @@ def loading_torch() -> Iterator[None]:
 #
 # Two gradings with the same key give the same grade.
 #
-# The key leaves out the student's name, lateness, attempts and groups: these come from the latest
-# submission.
+# The key does not depend on the student's name, lateness, attempts and groups: a gradebook takes
+# these from the latest submission.
 
 
 KIT = Path(__file__).parents[1]
-CARRIED = "bundle"  # the course in a wheel, which is no part of the kit
+CARRIED = "bundle"  # the folder of the course inside a wheel; it is not part of the kit
 
 
 def keys(order: Order) -> Callable[[Submission], str]:
@@ -108,15 +108,15 @@ def keys(order: Order) -> Callable[[Submission], str]:
 
 
 def basis(order: Order) -> str:
-    """A digest of everything that decides how a known mistake ends in the tests.
+    """A digest of everything that decides the results of the tests on a known mistake.
 
-    The device is part of it: mistakes run on the CPU, but tests allow for a GPU's rounding.
+    It includes the device: mistakes run on the CPU, but tests allow for a GPU's rounding.
     """
     return _digest(order.seed, order.device, deciding(order.course))
 
 
 class Deciding(NamedTuple):
-    """The parts of a grade's key that come from this machine and the course."""
+    """The parts of a grade's key that come from the installed software and the course."""
 
     python: str
     torch: str
@@ -125,16 +125,17 @@ class Deciding(NamedTuple):
 
 
 def deciding(course: Course) -> Deciding:
-    """Full versions, and hashes of the kit's and the course's text."""
+    """The versions of Python and torch, and hashes of the kit's and the course's files."""
     return Deciding(*_loaded(), course.fingerprint())
 
 
 @cache
 def _loaded() -> tuple[str, str, str]:
-    """Versions of Python and torch, and a hash of the kit's text, at the first call.
+    """The versions of Python and torch, and a hash of the kit's source, as of the first call.
 
-    The first call comes when a desk is opened: a later install or pull does not change the modules
-    that a process has loaded. In a clone, the text says more than a version number.
+    The first call comes when a desk is opened. Later calls repeat its result, since a later install
+    or pull does not change the modules that a process has loaded. The hash is needed because a
+    clone's source may change while its version number stays.
     """
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(KIT.rglob("*.py")):

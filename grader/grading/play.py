@@ -1,4 +1,4 @@
-"""One case of a test, played on one answer."""
+"""Plays one case of a test on one answer: runs the test's function, and records the outcome."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ AnyCall = StudentCall | ReferenceCall
 
 @dataclass(frozen=True)
 class Transcript:
-    """One case of a test on one answer, played to its end."""
+    """The record of one case of a test, played on one answer."""
 
     status: TestStatus
     message: str | None = None
     picture: Picture | None = None
     seen: Seen = field(default_factory=Seen)
     calls: tuple[AnyCall, ...] = ()  # of the answer and of references, if the desk listens
-    margin: Margin | None = None  # the nearest to a verdict's edge, where margins are measured
-    misshapen: bool = False  # a result was not of the shape and dtype that `Returns` says
+    margin: Margin | None = None  # the nearest to a tolerance, if the desk measures margins
+    misshapen: bool = False  # a result had another shape or dtype than the statement says
 
     @property
     def passed(self) -> bool:
@@ -50,7 +50,7 @@ class Transcript:
 
     @property
     def given(self) -> Given:
-        """What calls gave, for a diagnosis; a lost process or a skipped case names no mistake."""
+        """The outcome for a diagnosis: the results of the calls if the case is wrong."""
         counts = self.status in WRONG
         return Given(self.passed, kept(self.seen.evidence()) if counts else (), self.seen.used())
 
@@ -58,11 +58,11 @@ class Transcript:
 def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) -> Transcript:
     """Play one case of a test on an answer.
 
-    Of a hidden test, the transcript has no picture and no prints, unless the desk shows all.
-    Without `words` it has no message either, which saves half of the time.
+    The transcript of a hidden test has no picture and no prints, unless the desk is `in_full`.
+    Without `words`, a transcript has no message either; this takes half as long.
     """
     make = desk.make_for(test, case)
-    hidden = test.hidden and not desk.in_full  # its inputs must not be readable from the verdict
+    hidden = test.hidden and not desk.in_full  # a verdict must not reveal the test's inputs
     with margins.listening() if desk.margins is not None else nullcontext() as measured:
         try:
             student = seat.begin(make, test.memory_mb, hidden)
@@ -94,7 +94,7 @@ def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) 
 
 
 def _ended(desk: Desk, seat: Seat, test: Test, error: BaseException, words: bool) -> Transcript:
-    """How a case ends in which a test raised this."""
+    """The transcript of a case in which the test raised this error."""
     match error:
         case AssertionError() | pytest.fail.Exception():
             if not words:
@@ -112,13 +112,13 @@ def _ended(desk: Desk, seat: Seat, test: Test, error: BaseException, words: bool
             return Transcript("error", message)
         case StudentLost(status=status, text=text):
             return Transcript(status, text)
-    # The author's fault or ours; pytest.skip and SystemExit among them.
+    # A fault of the test's author or of the grader, such as pytest.skip or SystemExit.
     where = traceback.format_exception(error, limit=-4)
     return Transcript("grader_error", f"{test.place}: {''.join(where)}" if words else None)
 
 
 def _axes(desk: Desk, test: Test) -> list[str] | None:
-    """Names of the axes of an exercise's result: the last two, or all."""
+    """The names of the axes of an exercise's result; None if fewer than two have names."""
     contract = desk.oracle.contracts[test.exercise]
     returns = (contract.forward or contract.call).returns
     if not isinstance(returns, TensorSpec):
@@ -127,18 +127,18 @@ def _axes(desk: Desk, test: Test) -> list[str] | None:
     return names if len(names) >= 2 else None
 
 
-# --- definitions of our own ----------------------------------------------------------------------
+# --- references and known answers ----------------------------------------------------------------
 
 
 def seat_of(desk: Desk, definitions: Mapping[str, Any]) -> Seat:
-    """A seat for definitions of our own, in this process."""
+    """A seat for references or known answers, which run in this process."""
     session = Session(lambda _: ours(definitions), wire.Open((), ()), Limits())
     return Seat(desk, session)
 
 
 def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Given:
-    """Play one case of a test on definitions of our own, in this process, without words."""
-    # A forbidden function is noted here, and not taken away: a mistake may consist in its use.
+    """Play one case of a test on references or known answers in this process, without a message."""
+    # Forbidden functions are recorded but work: a known mistake may be the use of one.
     seat = seat_of(desk, definitions)
     with warnings.catch_warnings(action="ignore"), unseen_prints():
         played = play(desk, seat, test, case, words=False)

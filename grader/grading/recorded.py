@@ -1,10 +1,11 @@
-"""Recorded answers, in a student's bundle, to the questions of public checks to references.
+"""Recorded results of the references, which replace the references in a student's bundle.
 
-One SQLite file holds the public rows of the sheet, see `grader.grading.rows`. `release.recording`
-writes it.
+A bundle has no solutions. A SQLite file holds the results of all calls that public checks make to
+references: these are public rows of the sheet, see `grader.grading.rows`. `release.recording`
+writes the file.
 
-Inputs are compared with a tolerance, and not by a hash: checks compute some of them with torch,
-whose last digits differ between machines.
+Recorded inputs are compared with a tolerance and not by a hash, since checks compute some inputs
+with torch, which rounds differently on another machine.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Weight(msgspec.Struct, frozen=True):
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A module that a check makes of a reference: its arguments, and its parameters."""
+    """A reference's module that a check constructs: its arguments, and its parameters."""
 
     arguments: list[wire.Input]
     weights: list[Weight]
@@ -52,26 +53,26 @@ class RecordedCall(msgspec.Struct, frozen=True):
     arguments: list[wire.Input]
     result: wire.Value
     state: dict[str, wire.TensorData] = {}  # a module's weights during the call
-    # What the check's backward brought to the tensors among the arguments, and to weights by path.
+    # The gradients of the check's backward pass: for tensors among the arguments; for weights.
     gradients: list[wire.TensorData | None] = []
     learned: dict[str, wire.TensorData] = {}
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The questions of one case of a check to one reference, and the answers."""
+    """The calls that one case of a check makes to one reference, with the recorded results."""
 
     made: list[Made]
     calls: list[RecordedCall]
 
 
 def asked_key(make: Make, exercise: str) -> Key:
-    """The key of an `Asked` row, for the public check whose inputs `make` draws."""
+    """The key of the `Asked` row for the case of a public check whose inputs `make` draws."""
     test, _, label = make.case.partition("[")
     return Key("asked", exercise, f"public {test}", label.removesuffix("]"))
 
 
 class Recorded:
-    """An `Oracle` that reads the answers from a bundle."""
+    """An `Oracle` that reads the references' results from a bundle."""
 
     def __init__(self, course: Course) -> None:
         self.rows = BundledRows(course.sheet)
@@ -95,7 +96,7 @@ class Recorded:
         return _RecordedReference(self, make)
 
     def asked(self, exercise: str, make: Make) -> Asked:
-        """The recorded questions to a reference, of the check whose inputs `make` draws."""
+        """The recorded calls to a reference, by the case whose inputs `make` draws."""
         key = asked_key(make, exercise)
         if key not in self._asked:
             self._asked[key] = self.rows.get(key, Asked) or Asked([], [])
@@ -129,7 +130,7 @@ class _RecordedReference:
 
 
 class _RecordedModule(nn.Module):
-    """A reference's parameters, and recorded results."""
+    """A reference's module: it has the parameters, and returns recorded results."""
 
     def __init__(
         self, recorded: Recorded, name: str, make: Make, weights: Sequence[Weight]
@@ -141,7 +142,7 @@ class _RecordedModule(nn.Module):
             *steps, last = weight.path.split(".")
             for step in steps:
                 if step not in holder._modules:
-                    # Its class tells how a matrix lies in it: see `grader.proxies.adoption`.
+                    # `grader.proxies.adoption` reads the layout of a matrix from this class's name.
                     kind = weight.owner if step == steps[-1] else "Module"
                     holder.add_module(step, type(kind, (nn.Module,), {})())
                 holder = holder.get_submodule(step)
@@ -164,7 +165,7 @@ class _RecordedModule(nn.Module):
         return copied.train(self.training)
 
     def forward(self, *arguments: Any) -> Any:
-        """The recorded result for these arguments, under these weights."""
+        """The recorded result for these arguments and the module's current weights."""
         return _result(*self._known, arguments, self)
 
 
@@ -192,7 +193,7 @@ def _result(
 
 
 def _answer(call: RecordedCall, arguments: Sequence[Any], module: nn.Module | None) -> Any:
-    """The recorded result; a backward from it brings the recorded gradients."""
+    """The recorded result; a backward pass from it gives the recorded gradients."""
     weights = dict(module.named_parameters()) if module is not None else {}
     brought = [
         *zip(payload.tensors_of(arguments), call.gradients, strict=False),
@@ -214,7 +215,7 @@ def _answer(call: RecordedCall, arguments: Sequence[Any], module: nn.Module | No
 
 
 class _Brought(torch.autograd.Function):
-    """Returns the results; a backward from them brings these gradients to the leaves."""
+    """Returns recorded results; a backward pass from them gives recorded gradients."""
 
     @staticmethod
     def forward(ctx: Any, gradients: Sequence[Tensor], count: int, *tensors: Tensor) -> Any:
@@ -234,7 +235,7 @@ def _unknown(name: str, make: Make) -> CallError:
 
 
 def _alike(ours: Any, theirs: Any) -> bool:
-    """Whether two nests are equal, up to rounding between machines."""
+    """Whether two values are equal, up to rounding; they may be nested tuples, lists or dicts."""
     if isinstance(ours, Tensor):
         return (
             isinstance(theirs, Tensor)

@@ -1,7 +1,7 @@
-"""Known answers, run in a course's tests.
+"""Runs known answers in a course's tests.
 
-A known mistake may never end. So mistakes run in a fork of this process, within the limits of a
-student's test, where the platform allows it. The references run in this process.
+A known mistake may loop forever. Therefore mistakes run in a fork of this process, with the limits
+of a student's test, if the platform has `fork`. The references run in this process.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from grader.proxies.calls import CallResult
 from grader.sandbox.session import Limits
 from grader.unsandboxed.forked import Ended, Forked
 
-COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
+COMMON = 12  # the first mistakes of an exercise in the library, which are also tried in pairs
 
 
 @dataclass(frozen=True)
 class Given:
-    """What calls gave in one case of a test, and whether it passed."""
+    """The outcome of one case of a test: the results of its calls, and whether it passed."""
 
     passed: bool
     results: tuple[CallResult, ...]
     uses: tuple[str, ...] = ()  # the forbidden functions that were called, sorted
 
 
-NOTHING = Given(passed=False, results=())  # which is like no answer that a student can give
+NOTHING = Given(passed=False, results=())  # equals the outcome of no student's answer
 
-# Runs one case of a test on these definitions.
+# A function of definitions, a test's key and a case's label: runs the case on the definitions.
 Replay = Callable[[Mapping[str, Any], str, str], Given]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A case of a test, to be played on a variant, or on the references."""
+    """A case of a test that is to run on a variant, or on the references if that is None."""
 
     test: str
     case: str
     variant: Variant | None = None
-    below: bool = False  # all references use the variant
+    below: bool = False  # run on the references, which all use the variant
 
 
 class Replays:
-    """Runs known answers. The mistakes of an exercise share a fork, until a mistake ends it."""
+    """Runs known answers; the mistakes of an exercise share a fork until a mistake ends it."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Replays:
         replay: Replay,
         limits: Callable[[], Limits | None] = lambda: None,
     ) -> None:
-        """Without `limits`, mistakes run in this process too."""
+        """If `limits` returns None, mistakes run in this process, without limits."""
         self.library = library
         self._limits = limits
         self._references = references
@@ -68,11 +68,11 @@ class Replays:
         self._pairs: dict[str, list[Variant]] = {}
         self._built: dict[str, Mapping[str, Any]] = {}
         self._fork: Forked | None = None
-        self._forked_for = ""  # the exercise whose mistakes run there
+        self._forked_for = ""  # the exercise whose mistakes run in the fork
         self._unfit: set[str] = set()  # variants that did not end within the limits
 
     def pairs(self, exercise: str) -> Sequence[Variant]:
-        """The commonest mistakes of an exercise, two at a time."""
+        """All pairs of an exercise's commonest mistakes that can be made together."""
         if exercise not in self._pairs:
             mistakes = self.library.of(exercise, "mistake")
             changes = [variant for variant in mistakes if variant.change][:COMMON]
@@ -81,7 +81,7 @@ class Replays:
         return self._pairs[exercise]
 
     def outcome(self, trial: Trial) -> Given | None:
-        """How a trial ends; None if it exceeds the limits, or ends the process."""
+        """The outcome of a trial; None if it exceeds the limits, or ends the process."""
         limits = self._limits()
         if trial.variant is None or limits is None:
             return self._tried(trial)
@@ -114,12 +114,12 @@ class Replays:
                 definitions = self._on(trial.variant)
             else:
                 definitions = self.definitions(trial.variant)
-        except Exception:  # a pair of changes need not make sense
+        except Exception:  # two changes together may give a definition that cannot run
             return NOTHING
         return self._replay(definitions, trial.test, trial.case)
 
     def definitions(self, variant: Variant) -> Mapping[str, Any]:
-        """The references, with a variant replacing its exercise's."""
+        """The references' definitions, with the variant in place of its exercise's reference."""
         if variant.id not in self._made:
             original = self._references[variant.exercise]
             namespace = dict(vars(sys.modules[original.__module__]))
@@ -135,7 +135,7 @@ class Replays:
         return [compile(text, "<references>", "exec") for text in self.library.together()]
 
     def _on(self, base: Variant) -> Mapping[str, Any]:
-        """The references, which all use a mistake in one of them."""
+        """The references' definitions, which all use the mistake in place of its reference."""
         if base.id not in self._built:
             namespace: dict[str, Any] = {"__name__": f"built on {base.id}"}
             for code in (*self._together, compile(base.definition, f"<{base.id}>", "exec")):

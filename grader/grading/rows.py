@@ -1,10 +1,10 @@
 """The rows of a sheet, in a SQLite file: in the user's cache, or in a student's bundle.
 
-A row has a key and a value. Values are plain data in msgpack, compressed, and stored once under
-their digest: many mistakes give the same results.
+A row has a key and a value. Values are plain data in msgpack, compressed. Equal values are stored
+once, under their digest, since many mistakes give the same results.
 
-The cache is a convenience: where it cannot be read or written, only time is lost. A bundle is all
-that a student has: a damaged one raises `CallError`.
+If the cache cannot be read or written, grading only takes longer. If a bundle is damaged,
+`CallError` is raised, since a student has no other source of the rows.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from grader.records.faults import CallError
 
 Value = TypeVar("Value")
 Kind = Literal[
-    "asked",  # questions of a case to a reference, and the answers: `recorded.Asked`
-    "gave",  # how a case ends on a known answer, or on the references (""): `sheet.Given`
-    "built",  # the same, where all references use a mistake
-    "facts",  # true of all right answers to an exercise: `behaviour.Behaviour`
-    "exercise",  # its contract, and its mistakes by name: `sheet.Entry`
+    "asked",  # the calls of a case to a reference, and their results: `recorded.Asked`
+    "gave",  # the outcome of a case on a known answer, or on the references (""): `replays.Given`
+    "built",  # the outcome of a case on references that all use a mistake: `replays.Given`
+    "facts",  # the facts about all right answers to an exercise: `behaviour.Behaviour`
+    "exercise",  # an exercise's contract, and the names of its mistakes: `sheet.Entry`
 ]
 
-VERSION = 1  # of the tables
-MOST_FILES = 8  # of as many courses, seeds and versions; the oldest goes first
-PATIENCE = 30  # seconds in which another process may write
+VERSION = 1  # of the tables below
+MOST_FILES = 8  # sheets in the cache, each of a course, seed and version; the oldest is deleted
+PATIENCE = 30  # seconds to wait while another process writes
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS rows (
@@ -52,28 +52,28 @@ class Key(NamedTuple):
     """The key of a row."""
 
     kind: Kind
-    name: str  # an exercise's, or a known answer's
-    test: str = ""  # by key
-    label: str = ""  # the case
+    name: str  # of an exercise, or of a known answer
+    test: str = ""  # the test's key
+    label: str = ""  # the case's label
 
     @property
     def hidden(self) -> bool:
-        """Whether a hidden test is involved: no such row may reach a student."""
+        """Whether the row is about a hidden test; such a row must not reach a student."""
         return self.test.startswith("hidden ")
 
 
 def cache() -> Path:
-    """The folder of all sheets, outside every course; it need not exist."""
+    """The folder of all cached sheets, in the user's cache; it may not exist yet."""
     return platformdirs.user_cache_path("attention-grader", appauthor=False) / "sheets"
 
 
 def kept_under(basis: str) -> AbstractContextManager[Rows]:
-    """The rows in the cache under a basis, see `order.basis`; closed in the end."""
+    """The cached rows for a basis (see `order.basis`), closed at the end of the ``with`` block."""
     return closing(Rows(cache() / f"{basis}.db"))
 
 
 def image(basis: str) -> bytes:
-    """The file of a sheet in the cache, to be sent to another machine; empty if there is none."""
+    """The bytes of a cached sheet, to send to another machine; empty if there is no such sheet."""
     path = cache() / f"{basis}.db"
     if not path.is_file():
         return b""
@@ -85,7 +85,7 @@ def image(basis: str) -> bytes:
 
 
 def receive(basis: str, image: bytes) -> None:
-    """Put a sheet from another machine into the cache, unless there is one."""
+    """Put a sheet from another machine into the cache, unless the cache has this sheet already."""
     path = cache() / f"{basis}.db"
     if not image or path.exists():
         return
@@ -93,16 +93,16 @@ def receive(basis: str, image: bytes) -> None:
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft.write_bytes(image)
-        path.hardlink_to(draft)  # fails if another worker was faster, who may have it open
+        path.hardlink_to(draft)  # fails if another worker made the file, which may be in use
     with suppress(OSError):
         draft.unlink()
 
 
 class Rows:
-    """Rows that may be added to. Without a path none are kept."""
+    """The rows in a file, which can be read and added; without a path, no row is kept."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Opens nothing yet, and makes no folder: perhaps no answer is wrong."""
+        """The file is opened, and its folder made, only when a row is needed."""
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._useless = False
@@ -117,11 +117,11 @@ class Rows:
         return None
 
     def public(self, test: str) -> list[tuple[Key, bytes]]:
-        """The public rows of a test, in no order; the values in msgpack."""
+        """The public rows of a test, in any order; the values are in msgpack."""
         return self._select("test = ? AND NOT hidden", (test,))
 
     def keep(self, key: Key, value: object) -> None:
-        """Add a row; one that exists stays."""
+        """Add a row, unless a row with this key exists."""
         if (opened := self._opened()) is None:
             return
         content = msgspec.msgpack.encode(value)
@@ -140,7 +140,7 @@ class Rows:
             self._connection = None
 
     def _select(self, where: str, values: Sequence[str] = ()) -> list[tuple[Key, bytes]]:
-        """Rows with their values, each checked against its digest."""
+        """Keys and values of the rows that match a condition; values are checked by digest."""
         if (opened := self._opened()) is None:
             return []
         try:
@@ -148,7 +148,7 @@ class Rows:
                 (Key(*key), _unpacked(digest, value))
                 for *key, digest, value in opened.execute(f"{SELECT} WHERE {where}", values)
             ]
-        except (sqlite3.Error, zlib.error, TypeError) as error:  # TypeError: a value is no bytes
+        except (sqlite3.Error, zlib.error, TypeError) as error:  # TypeError: a value is not bytes
             self._failed(error)
             return []
 
@@ -161,11 +161,11 @@ class Rows:
         return self._connection
 
     def _open(self, path: Path) -> sqlite3.Connection:
-        # For this user alone: the rows show what hidden tests ask.
+        # Only this user may read the folder, since the rows reveal hidden tests.
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Immediate: of two processes that write at once, one waits for the other.
+        # Immediate: if two processes write at the same time, the second waits for the first.
         opened = sqlite3.connect(path, isolation_level="IMMEDIATE", timeout=PATIENCE)
-        # For thousands of small writes. A crash of the machine may damage the file: it is replaced.
+        # Fast for small writes. A crash of the machine may damage the file, which is then deleted.
         opened.execute("PRAGMA journal_mode = WAL")
         opened.execute("PRAGMA synchronous = OFF")
         with opened:
@@ -177,14 +177,14 @@ class Rows:
     def _failed(self, error: Exception) -> None:
         self._useless = True
         self.close()
-        # The file is sound if the disk is full, or if another process holds it for too long.
+        # Keep the file if the disk is full, or if another process locks it for too long.
         if self._path and not isinstance(error, sqlite3.OperationalError | OSError):
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
 
 
 class BundledRows(Rows):
-    """The rows of a student's bundle, which are only read."""
+    """The rows of a student's bundle, which are read-only."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -195,7 +195,7 @@ class BundledRows(Rows):
         self._select("TRUE")
 
     def _open(self, path: Path) -> sqlite3.Connection:
-        # Immutable: a folder that is read-only or on a network needs no lock.
+        # Immutable: SQLite takes no lock, which may fail in a read-only or network folder.
         opened = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
         (version,) = opened.execute("PRAGMA user_version").fetchone()
         if version not in (0, VERSION):  # an empty file has 0
@@ -214,7 +214,7 @@ class BundledRows(Rows):
 
 
 def write_rows(path: Path, rows: Mapping[Key, bytes]) -> None:
-    """Write a bundle's file. The same rows give the same bytes."""
+    """Write the rows of a bundle to a new file; the same rows always give the same bytes."""
     contents = {_digest(value): _packed(value) for value in rows.values()}
     with closing(sqlite3.connect(path)) as opened:
         opened.executescript(TABLES)
@@ -226,7 +226,7 @@ def write_rows(path: Path, rows: Mapping[Key, bytes]) -> None:
 
 
 def _remove_oldest(folder: Path) -> None:
-    with suppress(OSError):  # another process may remove it as well
+    with suppress(OSError):  # another process may remove the same file at the same time
         files = sorted(folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
         for path in files[:-MOST_FILES]:
             path.unlink()
@@ -237,7 +237,7 @@ def _digest(value: bytes) -> bytes:
 
 
 def _packed(value: bytes) -> bytes:
-    return zlib.compress(value, level=1)  # a sixth of the size; higher levels gain little
+    return zlib.compress(value, level=1)  # to a sixth of the size; higher levels gain little
 
 
 def _unpacked(digest: bytes, packed: bytes) -> bytes:

@@ -1,7 +1,8 @@
-"""The sheet of a course: how its tests end on known answers, and facts about right answers.
+"""The sheet of a course: the results of its tests on known answers, and facts about right answers.
 
 A sheet consists of rows, see `grader.grading.rows`. If a row is missing, the sheet runs the known
-answer and keeps the result. A student's bundle has rows only.
+answer and keeps the result. In a student's bundle, the sheet has only recorded rows, since the
+known answers are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Value = TypeVar("Value")
 
 
 class NamedMistake(msgspec.Struct, frozen=True):
-    """A mistake, or a pair of mistakes, without its text."""
+    """A mistake, or a pair of mistakes, without its definition."""
 
     slug: str
     title: str
@@ -33,18 +34,21 @@ class NamedMistake(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """An exercise in a bundle. In the cache it means that all its public rows are there."""
+    """An exercise: its contract, public tests and mistakes.
+
+    If the cache has an exercise's entry, it has all public rows of the exercise too.
+    """
 
     contract: Contract
     tests: list[str]  # the public tests, by key
-    mistakes: list[NamedMistake]  # which a public test catches
+    mistakes: list[NamedMistake]  # the mistakes that a public test catches
 
 
 class Sheet:
-    """Knows how tests end on known answers. Tests are named by key, cases by label."""
+    """Gives the results of tests on known answers; tests are named by key, cases by label."""
 
     def __init__(self, rows: Rows, replays: Replays | None = None) -> None:
-        """Without `replays`, the rows are all that is known."""
+        """Without `replays`, no known answer can run: missing rows stay missing."""
         self.replays = replays
         self._rows = rows
         self._memory: dict[Key, Any] = {}
@@ -56,21 +60,24 @@ class Sheet:
         return self._named(exercise, pair=False)
 
     def pairs(self, exercise: str) -> Sequence[Variant]:
-        """The commonest mistakes, two at a time."""
+        """The pairs of an exercise's commonest mistakes."""
         if self.replays is not None:
             return self.replays.pairs(exercise)
         return self._named(exercise, pair=True)
 
     def given(self, variant: Variant | None, test: str, case: str) -> Given:
-        """The outcome of a case on a variant, or on the references."""
+        """The outcome of a case on a variant, or on the references if `variant` is None."""
         return self._outcome(Trial(test, case, variant))
 
     def built_on(self, base: Variant, test: str, case: str) -> Given:
-        """The outcome of a case on references that all use a mistake in one of them."""
+        """The outcome of a case on the references, which all use the mistake `base`."""
         return self._outcome(Trial(test, case, base, below=True))
 
     def once(self, key: Key, kind: type[Value], find: Callable[[], Value | None]) -> Value | None:
-        """The value of a row. If there is none, keep what `find` returns, unless that is None."""
+        """The value of a row; a missing row is made of the value that `find` returns.
+
+        If `find` returns None, there is no value, and no row is made.
+        """
         if key not in self._memory:
             value = self._rows.get(key, kind)
             if value is None and (value := find()) is not None:
@@ -94,7 +101,7 @@ class Sheet:
         if given is None:
             return None
         if given.passed and trial.variant is not None:
-            return Given(passed=True, results=())  # right results tell no two answers apart
+            return Given(passed=True, results=())  # right results name no mistake: drop them
         return replace(given, results=tuple(map(_without_places, given.results)))
 
     def _named(self, exercise: str, *, pair: bool) -> list[Variant]:
@@ -115,7 +122,7 @@ class Sheet:
 
 
 def _without_places(value: CallResult) -> CallResult:
-    """A result without places in the files of known answers."""
+    """A result without its place in a known answer's file, and without uses."""
     if isinstance(value, wire.Raised):
         return msgspec.structs.replace(value, place=None, uses=[])
     return value
