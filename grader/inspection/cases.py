@@ -1,6 +1,7 @@
 """Runs the tests of an exercise on a submission, and describes each case as data.
 
-Values that come from student code are not trusted: they are decoded and described, never called.
+Values from student code are not trusted: this module decodes and describes them, and never calls
+their methods.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from grader.wire import payload
 
 UNLIMITED = Limits(math.inf, math.inf)
 NO_ANSWER = "no answer came"
-MAX_CALLS = 8  # shown per case
-MAX_PARAMETERS = 20  # listed per module
-MAX_NUMBERS = 36  # the largest tensor that is printed whole
+MAX_CALLS = 8  # calls shown of a case
+MAX_PARAMETERS = 20  # parameters and buffers listed of a module
+MAX_NUMBERS = 36  # elements of the largest tensor that is printed whole
 FIRST = 4  # values shown of a larger tensor
 WIDTH = 72  # columns for a printed tensor
-MAX_TEXT = 60  # characters of a string or a type's name
-FEW = 4  # items of a list, or tensors of a module
-DEEP = 2  # levels of nesting: enough for an output with a cache of two tensors
+MAX_TEXT = 60  # characters shown of a string or a type's name
+FEW = 4  # items shown of a list, or tensors of a module
+DEEP = 2  # nested levels shown: enough for a result with a cache of two tensors
 HUGE = 10**18
 UNREADABLE = (wire.WireError, RuntimeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True)
 class NamedValue:
-    """A value under a name, described by shape and dtype or otherwise; its numbers if few."""
+    """A value under a name: a description, such as shape and dtype, and its numbers if few."""
 
     name: str
     what: str
@@ -53,12 +54,12 @@ class NamedValue:
 
 @dataclass(frozen=True)
 class Step:
-    """A statement that ran, and the values that it bound the first time."""
+    """A statement that ran, and the values that it assigned when it first ran."""
 
     file: str
     line: int
     text: str
-    depth: int  # of calls: 0 in the function that the test called
+    depth: int  # of nested calls: 0 in the function that the test called
     bound: Sequence[NamedValue]
     times: int
 
@@ -71,7 +72,7 @@ class CallTrace:
     inputs: Sequence[NamedValue]
     steps: Sequence[Step] = ()
     steps_left_out: int = 0
-    result: Sequence[NamedValue] = ()  # several for a new module or a backward pass
+    result: Sequence[NamedValue] = ()  # several values for a new module or a backward pass
     raised: str = ""
     prints: str = ""
 
@@ -82,9 +83,9 @@ class CaseTrace:
 
     title: str
     rung: str
-    case: str  # "" for a test with one case
+    case: str  # "" for a test with a single case
     calls: Sequence[CallTrace]
-    calls_left_out: int  # from the middle of `calls`
+    calls_left_out: int  # the number of calls left out from the middle
     status: TestStatus
     message: str
     picture: Picture | None = None
@@ -95,7 +96,7 @@ class CaseTrace:
 
 @dataclass(frozen=True)
 class Bench:
-    """The tests of an exercise, and a submission."""
+    """The tests of an exercise, and the submission to run them on."""
 
     desk: Desk
     name: str
@@ -103,7 +104,7 @@ class Bench:
 
     @contextmanager
     def seat(self, channel: Channel) -> Iterator[Seat]:
-        """Load the student's text through `channel`, and keep the calls of each case."""
+        """Load the submission through `channel`; the seat keeps the calls of each case."""
         opening = wire.Open(self.submission.sources, tuple(self.desk.wanted))
         with closing(Session(lambda _: channel, opening, UNLIMITED)) as session:
             session.listens = True
@@ -114,8 +115,8 @@ class Bench:
 def open_bench(course: Course, name: str, folder: Path | None = None) -> Iterator[Bench]:
     """Load an exercise's public checks, and the answers in `folder` or in the course folder.
 
-    They run in this process, on the student's own computer, without isolation, forbidden
-    operations or time limits. Raises `CallError` for a wrong name or folder.
+    Answers run in this process, without isolation or time limits, and forbidden operations work:
+    use this on the student's own computer only. Raises `CallError` for a wrong name or folder.
     """
     course.one(name, "name one exercise of it")
     answers = folder or course.folder
@@ -134,7 +135,7 @@ def open_bench(course: Course, name: str, folder: Path | None = None) -> Iterato
 
 
 def run_cases(bench: Bench, climb: Climb) -> Iterator[tuple[Test, Case, Transcript]]:
-    """Play the exercise's tests as a grading does; yield each case with its counted transcript."""
+    """Play the exercise's tests as a grading does; yield each case with its transcript."""
     for test, case, played in climb.cases(bench.desk.tests[bench.name]):
         yield test, case, climb.counted(test, played)
 
@@ -143,19 +144,19 @@ def run_cases(bench: Bench, climb: Climb) -> Iterator[tuple[Test, Case, Transcri
 
 
 def without_calls(title: str, status: TestStatus, message: str) -> CaseTrace:
-    """A trace of something outside any case: a missing answer, or a forbidden operation."""
+    """The trace of a fault outside any case, such as a missing answer or a forbidden operation."""
     return CaseTrace(title, "", "", (), 0, status, message)
 
 
 def check_trace(check: TestResult | None) -> CaseTrace | None:
-    """A failed check of the engine's own, as a trace; None if it passed."""
+    """The trace of a failed check by the engine itself; None if the check passed."""
     if check is None or check.status == "passed":
         return None
     return without_calls(check.title, check.status, check.message or "")
 
 
 def case_trace(test: Test, case: Case, played: Transcript, calls: Sequence[CallTrace]) -> CaseTrace:
-    """The trace of a case, with its first and its last calls."""
+    """The trace of a case; of many calls, it has only the first and the last calls."""
     half = MAX_CALLS // 2
     some = calls if len(calls) <= MAX_CALLS else [*calls[:half], *calls[-half:]]
     return CaseTrace(
@@ -171,25 +172,25 @@ def case_trace(test: Test, case: Case, played: Transcript, calls: Sequence[CallT
 
 
 def runs_answer(call: wire.Call) -> bool:
-    """Whether a test made this call to run student code; `adopt` makes trial calls of its own."""
+    """Whether a test made this call to run student code; trial calls by `adopt` do not count."""
     return isinstance(call, wire.Backward) or (
         isinstance(call, wire.Invoke) and call.result != wire.TRIAL
     )
 
 
 def calls_of(played: Transcript) -> list[StudentCall]:
-    """The calls to the answer in a case, in order."""
+    """A case's calls to the student's answer, in order."""
     return [one for one in played.calls if isinstance(one, StudentCall) and runs_answer(one.call)]
 
 
 class CallReader:
-    """Describes the calls to a submission, which must come in the order in which they were made."""
+    """Describes the calls to a submission; pass them in the order in which they were made."""
 
     def __init__(self, listing: wire.Listing) -> None:
-        """`listing` holds the student's names of arguments."""
+        """`listing` has the names that the student gave to arguments."""
         self._found = {found.name: found for found in listing.found}
-        self._classes: dict[int, str] = {}  # names by handle
-        self._sent: dict[int, list[str]] = {}  # names of the tensors passed, by handle of a result
+        self._classes: dict[int, str] = {}  # class names, by the handle of a module
+        self._sent: dict[int, list[str]] = {}  # names of tensor arguments, by the result's handle
 
     def trace(self, asked: StudentCall) -> CallTrace:
         """The name, inputs and result of a call for which `runs_answer` is true."""
@@ -221,13 +222,13 @@ class CallReader:
         return name, tuple(named(argument, value) for argument, value in pairs)
 
     def _names(self, name: str, forward: bool) -> list[str]:
-        """The student's names of positional arguments."""
+        """The names that the student gave to the positional arguments of a function or class."""
         found = self._found.get(name)
         listed = (found.forward if forward else found.arguments) if found else None
         return [argument.name for argument in listed or () if argument.kind == "positional"]
 
     def _describe_outcome(self, call: wire.Call, outcome: wire.Outcome) -> Iterator[NamedValue]:
-        """A returned value, the parameters of a new module, or gradients."""
+        """Describe the result of a call: a value, the parameters of a new module, or gradients."""
         match outcome:
             case wire.Returned(value):
                 yield named("result", value)
@@ -243,7 +244,7 @@ class CallReader:
                 for name, gradient in zip(names, (*inputs, *parameters.values()), strict=False):
                     if gradient is not None:
                         yield named(f"gradient of {name}", gradient)
-            case _:  # a forged reply, which also ended the test
+            case _:  # student code forged the reply, which ended the test
                 yield NamedValue("result", "an answer of the wrong type")
 
 
@@ -251,7 +252,7 @@ class CallReader:
 
 
 def named(name: str, value: wire.Input) -> NamedValue:
-    """A value that crossed the wire, under a name."""
+    """Describe a value from the wire, under a name."""
     if isinstance(value, wire.Odd):
         return NamedValue(name, value.what)
     try:
@@ -262,7 +263,7 @@ def named(name: str, value: wire.Input) -> NamedValue:
 
 
 def _values(value: Any) -> str:
-    """A small tensor as torch prints it; the first values and the range of a larger tensor."""
+    """The numbers of a tensor: all of a small tensor; the first ones and the range of another."""
     if not isinstance(value, Tensor) or value.device.type == "meta":
         return ""
     with torch._tensor_str.printoptions(profile="default", linewidth=WIDTH):
@@ -273,11 +274,11 @@ def _values(value: Any) -> str:
 
 
 def described(value: Any) -> str:
-    """A tensor's shape and dtype, a small number or tuple itself, or the name of the type."""
-    with torch._C.DisableTorchFunction():  # no trace or subclass sees this
+    """Describe a value: a tensor by shape and dtype, a number by itself, others by their type."""
+    with torch._C.DisableTorchFunction():  # so that no trace or subclass sees these accesses
         try:
             return _described(value)
-        except Exception:  # an odd tensor without a shape
+        except Exception:  # a tensor without a usual shape, such as a nested tensor
             return _type_name(value)
 
 
@@ -308,5 +309,5 @@ def _described(value: Any, depth: int = 0) -> str:
 
 
 def _type_name(value: Any) -> str:
-    # Bypass a metaclass, whose own `__name__` could run student code.
+    # Bypass the metaclass: its `__name__` could be student code.
     return str(type.__dict__["__name__"].__get__(type(value)))[:MAX_TEXT]

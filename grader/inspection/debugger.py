@@ -1,4 +1,4 @@
-"""Python's debugger in a student's code, at the first public input that it gets wrong."""
+"""Opens Python's debugger in a student's code, at the first public case that it gets wrong."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from grader.wire.source import CODE_PREFIX
 ALL_PASS = "nothing to stop at: all public checks of {} pass"
 NO_LINE = "none of your lines was running when it failed: there is nothing to stop at"
 STEPPING = (
-    "n runs a line, s steps into a function of yours, a shows the inputs, p x.shape prints a "
-    "value,\nl shows the lines around, c runs on to the end, q quits"
+    "commands: n (run a line), s (step into your function), p x.shape (print a value),\n"
+    "a (inputs), l (the lines around), c (run to the end), q (quit)"
 )
 AFTERWARDS = (
-    "p x.shape prints a value, a shows the inputs, l shows the lines around, u goes to the caller "
-    "and d\nback, q quits"
+    "commands: p x.shape (print a value), a (inputs), l (the lines around), u (to the caller),\n"
+    "d (back down), q (quit)"
 )
 
 
@@ -46,11 +46,11 @@ def debug(
     stdin: IO[str] | None = None,
     stdout: IO[str] | None = None,
 ) -> bool:
-    """Stop in the first public case of an exercise that does not pass; return False if all pass.
+    """Open a debugger in the first public case that does not pass; return False if all pass.
 
-    It stops at the line that raised, or, after a wrong result, at the first line of the call that
-    returned it. Student code runs in this process, so use this on their own computer only. Raises
-    `CallError` for a wrong name or folder.
+    The debugger stops at the line that raised an exception. For a wrong result, it stops at the
+    first line of the call that returned the result. Student code runs in this process, so use this
+    on the student's own computer only. Raises `CallError` for a wrong name or folder.
     """
     out = stdout or sys.stdout
     with open_bench(course, name, folder) as bench:
@@ -88,11 +88,11 @@ def _unseen(_: wire.Call, do: Do) -> wire.Outcome:
 
 
 def _place(played: Transcript) -> tuple[int | None, bool]:
-    """The number of the call to stop in, and whether to stop at the line that raised."""
+    """The number of the call in which to stop, and whether to stop at the line that raised."""
     calls = calls_of(played)
     last = calls[-1].outcome if calls else None
     if played.status == "error" and isinstance(last, wire.Raised):
-        # A call that was stopped by Ctrl-C would not end this time either.
+        # If Ctrl-C ended the call, stop at its first line: run again, it may not end by itself.
         return len(calls) - 1, last.kind != "KeyboardInterrupt"
     invoked = [n for n, one in enumerate(calls) if isinstance(one.call, wire.Invoke)]
     return (invoked[-1] if invoked else None), False
@@ -100,11 +100,11 @@ def _place(played: Transcript) -> tuple[int | None, bool]:
 
 @dataclass
 class _Stop:
-    """Stops in one call of a case."""
+    """Opens the debugger in one call of a case."""
 
     answers: Loaded
-    left: int  # calls still to make before it
-    raised: bool  # stop at the line that raised, not at the first line
+    left: int  # the number of calls before the call in which to stop
+    raised: bool  # whether to stop at the line that raised, not at the first line
     debugger: _Debugger
 
     def do(self, call: wire.Call, do: Do) -> wire.Outcome:
@@ -124,7 +124,7 @@ class _Stop:
 
 
 class _Debugger(Pdb):
-    """Pdb that stops only in a student's own functions, and shows only those."""
+    """Pdb that stops only in a student's own functions, and shows only their frames."""
 
     def __init__(self, stdin: IO[str] | None, stdout: IO[str] | None) -> None:
         super().__init__(stdin=stdin, stdout=stdout, nosigint=True, readrc=stdin is None)
@@ -141,7 +141,7 @@ class _Debugger(Pdb):
             self.interaction(None, trace)
 
     def canonic(self, filename: str) -> str:
-        """See bdb.Bdb: keep the name of a student's text, which is not a path."""
+        """See bdb.Bdb: keep the file name of a student's code, which is not a path."""
         return filename if filename.startswith(CODE_PREFIX) else super().canonic(filename)
 
     def stop_here(self, frame: FrameType) -> bool:
@@ -150,7 +150,7 @@ class _Debugger(Pdb):
         return own and super().stop_here(frame)
 
     def user_call(self, frame: FrameType, argument_list: None) -> None:
-        """See bdb.Bdb: do not stop here, but at the first line, which comes next."""
+        """See bdb.Bdb: do not stop at the call, since the next event stops at the first line."""
 
     def get_stack(
         self, f: FrameType | None, t: TracebackType | None

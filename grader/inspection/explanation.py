@@ -1,6 +1,6 @@
-"""Runs one graded test again on the graded text, and records every call.
+"""Runs one graded test again on the graded submission, and records every call.
 
-It is for instructors who explain a lost point, so it shows everything about a hidden test.
+It helps instructors to explain a lost point, so it shows everything about a hidden test.
 """
 
 from __future__ import annotations
@@ -59,25 +59,25 @@ OTHERWISE = (
 
 @dataclass(frozen=True)
 class Explanation:
-    """The reason for a test's result."""
+    """Everything that explains a test's result: the test, the answer, and the calls of a case."""
 
     student: str
     exercise: str
     graded: TestResult  # from the gradebook
     also: tuple[str, ...]  # other tests of the exercise that did not pass
     notes: tuple[str, ...]  # wrong bases, and differences between this run and the grading
-    statement: Excerpt | None  # the test; None if the grader itself found the fault
+    statement: Excerpt | None  # the test's source; None if the engine itself found the fault
     answer: tuple[Excerpt, ...]
     shown: CaseTrace  # the first case that does not pass, or the last case
-    cases_passed: int  # before the case that is shown
-    at_stake: Adjustment | None = None  # gives back the points lost through an earlier mistake
+    cases_passed: int  # the number of passed cases before `shown`
+    at_stake: Adjustment | None = None  # gives back points lost through an earlier mistake
 
 
 def explain_test(desk: Desk, graded: Graded) -> Explanation:
-    """Run a test again in a jail, up to the first case that does not pass.
+    """Run a graded test again in a jail, up to the first case that does not pass.
 
-    If the grader itself found the fault (a missing answer, a forbidden operation), run the tests of
-    the exercise until the fault shows. Raises `CallError` if the test does not exist any more.
+    If a check by the engine itself failed (a missing answer, a forbidden operation), run the tests
+    of the exercise until the fault shows. Raises `CallError` if the test does not exist any more.
     """
     name, result = graded.exercise.name, graded.test
     alone = replace(desk, tests={name: _tests(desk, graded)}, in_full=True)
@@ -88,7 +88,7 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
         ):
             ran = _run(Bench(alone, name, graded.submission), seat, result)
             definition = seat.calls.found[name].place
-    except StudentLost as lost:  # loading the text ended the process
+    except StudentLost as lost:  # the process ended while it loaded the submission
         ran = _Ran(without_calls(result.title, lost.status, lost.text))
         definition = None
     others = [test for test in graded.exercise.tests if test is not result]
@@ -116,7 +116,7 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
 
 
 def _tests(desk: Desk, graded: Graded) -> list[Test]:
-    """The graded test, or all tests of the exercise if the grader itself found the fault."""
+    """The graded test; all tests of the exercise if the result is a check by the engine itself."""
     name, result = graded.exercise.name, graded.test
     tests = desk.tests[name]
     own = [test for test in tests if (test.name, test.hidden) == (result.name, result.hidden)]
@@ -151,12 +151,12 @@ def _other_status(graded: TestResult, shown: CaseTrace) -> list[str]:
     return [] if graded.status == shown.status else [OTHERWISE.format(graded.status)]
 
 
-# --- running it ----------------------------------------------------------------------------------
+# --- running the test ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Ran:
-    """The case to show, and its place in the submission."""
+    """The case to show, and the line of the submission at which it failed."""
 
     shown: CaseTrace
     place: wire.Place | None = None
@@ -165,7 +165,7 @@ class _Ran:
 
 
 def _run(bench: Bench, seat: Seat, result: TestResult) -> _Ran:
-    """Run cases up to the first that does not pass or that uses a forbidden operation."""
+    """Run cases up to the first case that fails or uses a forbidden operation."""
     climb = Climb(bench.desk, seat, bench.name)
     if (hindrance := check_trace(climb.hindrance)) is not None:
         return _Ran(hindrance)
@@ -187,7 +187,7 @@ def _run(bench: Bench, seat: Seat, result: TestResult) -> _Ran:
 
 
 def _raised_at(said: Sequence[AnyCall]) -> wire.Place | None:
-    """The line of the submission at which the last call that raised did so."""
+    """The line of the submission at which the last exception was raised."""
     for one in reversed(said):
         if isinstance(one, StudentCall) and isinstance(one.outcome, wire.Raised):
             return one.outcome.place
@@ -201,19 +201,19 @@ class _Listener:
         self._said = seat.session.calls
 
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
-        """See `Listener`: making a module gives no result to show."""
+        """See `Listener`: do nothing, since a new module has no result to show."""
 
     def called(
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
-        """See `Listener`."""
+        """See `Listener`: record the call of a reference."""
         del module
         packed = [payload.pack_input(argument) for argument in arguments]
         self._said.append(ReferenceCall(exercise, packed, payload.pack(result)))
 
 
 def _calls(said: Sequence[AnyCall], reader: CallReader) -> list[CallTrace]:
-    """The calls; a call with the same input as a reference shows the reference's result too."""
+    """Describe the calls; a reference's result joins the answer's call with equal inputs."""
     calls: list[CallTrace] = []
     unmatched: dict[bytes, list[int]] = {}  # calls without a reference's result, by `_key`
     for one in said:
@@ -237,18 +237,18 @@ def _calls(said: Sequence[AnyCall], reader: CallReader) -> list[CallTrace]:
 
 
 def _key(name: str, arguments: Sequence[wire.Input]) -> bytes:
-    """A key of a call that ignores the order of arguments, which a student may choose."""
+    """A key for a call; it ignores the order of arguments, which students may choose."""
     plain = [payload.pack_input(payload.unpack(argument)) for argument in arguments]
     return msgspec.msgpack.encode((name, sorted(map(msgspec.msgpack.encode, plain))))
 
 
 # --- excerpts ------------------------------------------------------------------------------------
 #
-# Lines of an answer or of a test, to quote. They are found by indentation: the trusted side does
-# not parse a student's text.
+# Lines of an answer or of a test, to quote. Indentation shows where a definition ends, since the
+# trusted side does not parse a student's code.
 
 
-MAX_LINES = 80  # of a definition
+MAX_LINES = 80  # shown of a definition
 AROUND = 3  # lines before and after a marked line
 
 
@@ -256,7 +256,7 @@ AROUND = 3  # lines before and after a marked line
 class Excerpt:
     """Some lines of a file or of a notebook's cell."""
 
-    file: str  # to show, with the cell
+    file: str  # the file's name, with the cell
     first: int  # the number of the first line
     lines: tuple[str, ...]
     marked: int | None = None  # the number of the line to point at
@@ -265,7 +265,7 @@ class Excerpt:
 def excerpts_of_answer(
     sources: Sequence[SourceText], definition: Place | None, at: Place | None
 ) -> tuple[Excerpt, ...]:
-    """A definition, with one line marked; a second excerpt if that line is elsewhere."""
+    """The answer's definition, with the line `at` marked; a second excerpt if it is elsewhere."""
     found = _definition(sources, definition) if definition else None
     if definition and found and at:
         together = (at.file, at.cell) == (definition.file, definition.cell)
@@ -275,7 +275,7 @@ def excerpts_of_answer(
 
 
 def _definition(sources: Sequence[SourceText], place: Place) -> Excerpt | None:
-    """The lines from a place down to the next line with the same indentation or less."""
+    """The lines of a definition: from its first line up to the next line that is not indented."""
     lines = wire.lines_around(place, sources)
     if not lines:
         return None
@@ -303,7 +303,7 @@ def _indentation(line: str) -> int:
 
 
 def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:
-    """A test's text with its decorators; its file is named relative to `folder`."""
+    """A test's source with its decorators; the file's name is relative to `folder`."""
     lines, first = inspect.getsourcelines(test)
     path = Path(inspect.getfile(test))
     name = path.relative_to(folder) if path.is_relative_to(folder) else path
@@ -320,7 +320,7 @@ AT_STAKE = (
 
 
 def show_explanation(explained: Explanation, folder: str, console: Console) -> None:
-    """Print a test, the student's answer and the calls between them.
+    """Print a test, the student's answer, and the calls that the test makes.
 
     `folder` is the grades folder as the instructor typed it; the suggested command repeats it.
     """

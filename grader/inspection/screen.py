@@ -1,7 +1,7 @@
 """Prints traced cases in a terminal.
 
-Names, messages, source lines, values and prints come from student code, and are printed as plain
-text.
+Names, messages, source lines, values and prints come from student code. They are printed as plain
+text: markup and control characters have no effect.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from grader.feedback.terminal import indented, safe, show_picture, signed
 from grader.feedback.verdict import WORDINGS
 from grader.inspection.cases import CallTrace, CaseTrace, NamedValue, Step
 
-SOURCE_WIDTH = 48  # columns for a source line; the values that it bound follow
+SOURCE_WIDTH = 48  # columns for a source line; the values that the line assigned follow
 MAX_SOURCE = 100  # characters of a source line
 
 
 def show_cases(cases: Iterable[CaseTrace], console: Console) -> bool:
-    """Print each case as it comes; return whether all passed."""
+    """Print each case as soon as it has run; return whether all cases passed."""
     well = True
     for one in cases:
         well = well and one.status == "passed"

@@ -1,7 +1,7 @@
-"""Follows a student's own lines in the public checks: the statements that run and their values.
+"""Traces a student's own code in the public checks: the statements that run, and their values.
 
-Tracing adds no operations. It reads a tensor's shape and dtype, and never calls an object's own
-methods.
+Tracing adds no tensor operations. It reads a tensor's shape and dtype, and never calls methods of
+the student's objects.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from grader.wire.source import SourceFile
 
 MAX_STEPS = 60  # statements shown per call
 BINDINGS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
-LOOPS = (ast.For, ast.While)  # shown without a count: the head runs once more than the body
+LOOPS = (ast.For, ast.While)  # shown without a count, since the head runs once more than the body
 
 
 def show(course: Course, name: str, folder: Path | None = None) -> Iterator[CaseTrace]:
-    """Run the public tests of an exercise in this process, and trace each case.
+    """Run an exercise's public checks in this process, and trace each case.
 
-    Student code runs here, so use this on their own computer only. Raises `CallError` for a wrong
-    name or folder.
+    Student code runs in this process, so use this on the student's own computer only. Raises
+    `CallError` for a wrong name or folder.
     """
     with open_bench(course, name, folder) as bench:
         yield from traced(bench)
 
 
 def traced(bench: Bench) -> Iterator[CaseTrace]:
-    """Run and trace the tests of this exercise in this process."""
+    """Run the tests of a bench in this process, and trace each case."""
     watched = Watched(Loaded())
     with bench.seat(InProcess(watched.answers, around=watched.do)) as seat:
         climb = Climb(bench.desk, seat, bench.name)
@@ -64,7 +64,7 @@ def traced(bench: Bench) -> Iterator[CaseTrace]:
             return
         reader = CallReader(seat.listing)
         for test, case, ran in run_cases(bench, climb):
-            # A lost call ends the case: the calls queued after it were asked for, but never made.
+            # If a call raises, the case ends: calls that were queued after it are never made.
             followed = zip(calls_of(ran), watched.take(), strict=False)
             calls = [
                 replace(
@@ -84,14 +84,14 @@ def traced(bench: Bench) -> Iterator[CaseTrace]:
 
 @dataclass
 class Watched:
-    """Follows the calls of a case, and captures their prints."""
+    """Traces the calls of a case, and captures their prints."""
 
     answers: Loaded
-    stopped: bool = False  # by Ctrl-C
+    stopped: bool = False  # whether Ctrl-C ended the last call
     _followed: list[tuple[Trail, str]] = field(default_factory=list)
 
     def do(self, call: wire.Call, do: Do) -> wire.Outcome:
-        """Make one call, and follow it if it runs the answer."""
+        """Make a call, and trace it if it runs the student's answer for a test."""
         trail = Trail(self.answers.files)
         with unseen_prints() as prints:
             if not runs_answer(call):
@@ -106,7 +106,7 @@ class Watched:
         return outcome
 
     def take(self) -> list[tuple[Trail, str]]:
-        """Remove and return the lines and the prints of each call so far."""
+        """The trail and the prints of each call since `take` was last called."""
         followed, self._followed = self._followed, []
         return followed
 
@@ -116,17 +116,17 @@ class Watched:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement as it is shown, and the attributes that it may set."""
+    """A statement's text as it is shown, and the attributes that the statement may set."""
 
     line: int
     text: str
-    attributes: Sequence[tuple[str, str]] = ()  # ("self", "linear"): self.linear = …
+    attributes: Sequence[tuple[str, str]] = ()  # ("self", "linear") for self.linear = …
     returns: bool = False
     loops: bool = False
 
 
 def _statements(file: SourceFile) -> Mapping[int, _Statement]:
-    """The statement on each line; a long statement takes several lines."""
+    """The innermost statement on each line; each line of a long statement has this statement."""
     found: dict[int, _Statement] = {}
     for top in file.statements:
         for node in ast.walk(top.node):  # inner statements come later, and replace outer ones
@@ -159,7 +159,7 @@ def _attributes(node: ast.stmt) -> Iterator[tuple[str, str]]:
 
 
 def _attribute(holder: Any, name: str) -> Any:
-    """An attribute, read without running the object's code; raises KeyError."""
+    """An attribute's value, read without running the object's code; raises KeyError if missing."""
     kept = object.__getattribute__(holder, "__dict__")
     for slot in ("_parameters", "_buffers", "_modules"):
         if issubclass(type(holder), nn.Module) and name in (kept.get(slot) or {}):
@@ -171,7 +171,7 @@ def _attribute(holder: Any, name: str) -> Any:
 
 
 def _with_version(value: Any) -> tuple[Any, int | None]:
-    """A value, and, for a tensor, the number of times that it was changed in place."""
+    """A value, and its version: how often a tensor was changed in place; None for others."""
     if not issubclass(type(value), Tensor):
         return value, None
     with torch._C.DisableTorchFunction():
@@ -183,12 +183,12 @@ def _with_version(value: Any) -> tuple[Any, int | None]:
 
 @dataclass
 class _Visited:
-    """A statement that has run."""
+    """A statement that has run, and how often."""
 
     statement: _Statement
     file: SourceFile
     depth: int
-    bound: list[NamedValue] | None = None  # None until it has ended for the first time
+    bound: list[NamedValue] | None = None  # None until the statement has ended for the first time
     times: int = 0
 
 
@@ -206,7 +206,7 @@ class Trail:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Follow the student's lines in this thread."""
+        """Trace the student's code in this thread, inside the ``with`` block."""
         before = sys.gettrace()
         sys.settrace(self._enter)
         try:
@@ -215,7 +215,7 @@ class Trail:
             sys.settrace(before)
 
     def steps(self) -> tuple[Step, ...]:
-        """The statements so far, ready to show."""
+        """The statements that have run, ready to be shown."""
         steps = []
         for one in self.visited.values():
             place = one.file.place(one.statement.line)
@@ -233,7 +233,7 @@ class Trail:
         return tuple(steps)
 
     def _enter(self, frame: FrameType, event: str, arg: Any) -> _Walk | None:
-        """See sys.settrace: called for every frame, torch's included, so it must be fast."""
+        """See sys.settrace: called for every frame, torch's included, so this must be fast."""
         del event, arg
         code = frame.f_code
         if code.co_filename not in self._files or not is_function(code):
@@ -241,7 +241,7 @@ class Trail:
         return _Walk(self, frame)
 
     def visit(self, frame: FrameType, line: int) -> _Visited | None:
-        """Record that a statement begins; None if there are too many to show it."""
+        """Record that a statement begins; None if `MAX_STEPS` statements are recorded already."""
         name = frame.f_code.co_filename
         file, statements = self._files[name]
         statement = statements.get(line) or _Statement(line, file.place(line).text)
@@ -255,14 +255,14 @@ class Trail:
         return self.visited[key]
 
     def line_of(self, frame: FrameType) -> int:
-        """The first line of the statement that a frame is running."""
+        """The first line of the statement that the frame runs now."""
         statements = self._files[frame.f_code.co_filename][1]
         statement = statements.get(frame.f_lineno)
         return statement.line if statement else frame.f_lineno
 
 
 class _Walk:
-    """Follows one frame of the student's code, from its first line to its end."""
+    """Traces a single frame of the student's code, until it returns."""
 
     def __init__(self, trail: Trail, frame: FrameType) -> None:
         self._trail = trail
@@ -285,7 +285,7 @@ class _Walk:
         if event == "line":
             line = self._trail.line_of(frame)
             self._raising = False
-            if line != self._line:  # otherwise another line of the same statement
+            if line != self._line:  # if equal, the same statement goes on
                 self._ended(frame)
                 self._line, self._on = line, self._trail.visit(frame, line)
         elif event == "exception":
@@ -300,7 +300,7 @@ class _Walk:
         return self
 
     def _ended(self, frame: FrameType) -> None:
-        """Record the values that the last statement bound."""
+        """Record the values that the last statement assigned or changed, the first time it ends."""
         now = {name: _with_version(value) for name, value in frame.f_locals.items()}
         before, self._known = self._known, now
         if self._on is None or self._on.bound is not None:
@@ -320,7 +320,7 @@ class _Walk:
 
 
 def is_function(code: CodeType) -> bool:
-    """Whether code is a function; a comprehension is not, since it is part of its line."""
+    """Whether code is a function's; a comprehension is part of its line, and not a function."""
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return False
     return code.co_name[0] != "<" or code.co_name == "<lambda>"
