@@ -1,8 +1,8 @@
-"""The audit of a course: its tests catch wrong answers, accept right ones, and are all needed.
+"""Audits a course: its tests must catch wrong answers, accept right answers, and all be needed.
 
 The audit runs an exercise's tests on all known answers: the reference, the stub, accepted answers,
-known mistakes, and mechanical mutants of the reference. Known answers are graded in a jail, like
-submissions. Mutants are the kit's own code and run in this process, in milliseconds.
+and known mistakes. It grades them in a jail, like submissions. It also runs hidden tests on mutants
+of the reference. Mutants are the kit's own code, so they run in this process, in milliseconds.
 """
 
 from __future__ import annotations
@@ -45,34 +45,34 @@ FindingKind = Literal[
     "exercise", "reference", "stub", "accepted", "mistake", "mutant", "test", "rule", "margin"
 ]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
-TOO_LONG = 3.0  # seconds for a variant on a test
-EXCUSES = "audit.toml"  # in the folder of the mistakes
+TOO_LONG = 3.0  # seconds: a variant that takes longer in a test counts as caught
+EXCUSES = "audit.toml"  # a file in the folder of the mistakes
 
 
 @dataclass(frozen=True)
 class Audited:
-    """A finding: an answer, test or rule of an exercise, and whether it is as it should be."""
+    """A finding of the audit: whether an answer, test or rule of an exercise is in order."""
 
     exercise: str
     unit: str
     kind: FindingKind
     name: str
     well: bool
-    text: str  # the fault; otherwise the student's message, or the tests that caught it
-    named: bool | None = None  # of a caught mistake: whether the grading gave it its own name
-    excused: bool = False  # only `EXCUSES` makes it `well`
-    points: float | None = None  # earned by a known answer
+    text: str  # the fault, if any; or else a student's message, or the tests that catch a mutant
+    named: bool | None = None  # whether the grading named a caught mistake rightly
+    excused: bool = False  # whether the finding is `well` only because of `EXCUSES`
+    points: float | None = None  # the points that a known answer earns
     given: tuple[str, ...] = ()  # the names of mistakes that the grading gave
-    ratio: float | None = None  # of a difference to its tolerance, the nearest to 1
+    ratio: float | None = None  # the difference divided by the tolerance, nearest to 1
 
 
 class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Faults that an author accepts, each with the reason."""
 
-    equivalent: Mapping[str, str] = {}  # mutants that compute the same
-    kept: Mapping[str, str] = {}  # tests that catch only wrong answers that others catch too
-    undiagnosed: Mapping[str, str] = {}  # mistakes that are caught but cannot be named
-    near: Mapping[str, str] = {}  # known answers that come near a tolerance
+    equivalent: Mapping[str, str] = {}  # mutants that compute the same results as the reference
+    kept: Mapping[str, str] = {}  # tests that catch only wrong answers that other tests catch too
+    undiagnosed: Mapping[str, str] = {}  # mistakes that tests catch, but that cannot be named
+    near: Mapping[str, str] = {}  # known answers whose results come near a tolerance
 
 
 def audit_course(
@@ -83,12 +83,12 @@ def audit_course(
     *,
     seed: str | None = None,
 ) -> list[Audited]:
-    """Audit these exercises; `report` gets the findings of each exercise as soon as it is done."""
+    """Audit exercises; `report` gets the findings of each exercise as soon as they are known."""
     excuses = _read_excuses(course)
     seed = seed or course.hidden_seed()
     order = Order(course, seed, course.tests_of(only), tuple(only), isolation="weak")
     findings: list[Audited] = []
-    # Start with the longest, so that all processes end at about the same time.
+    # Start with the exercises that take longest: then all processes end at about the same time.
     size = Counter(variant.exercise for variant in load_library(course).variants)
     names = sorted(only, key=lambda name: -size[name])
     for of_one in share(order, partial(_examine, excuses), names, jobs):
@@ -118,14 +118,14 @@ def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Audited]:
 
 def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
     library, unit = desk.replays.library, desk.course.unit_of[name]
-    # This also makes torch load its lazy parts, whose time should not count for a mutant.
+    # This also makes torch load its lazy parts: otherwise the first mutant might take too long.
     for test in desk.tests[name]:
         if not all(replay(desk, desk.definitions, test, case).passed for case in test.cases):
             text = "the reference fails it outside a jail"
             yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for fault in _faults(desk, name):
         yield Audited(name, unit, "exercise", f"{name}/{fault}", False, fault)
-    catchers: dict[str, frozenset[str]] = {}  # hidden tests by wrong answer
+    catchers: dict[str, frozenset[str]] = {}  # the hidden tests that catch each wrong answer
     tried: list[Tried] = []
     with desk.measuring() as measured:
         result = _graded(desk, name, library.submission(name))
@@ -160,7 +160,7 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
 
 
 def _unneeded(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> Iterator[Audited]:
-    """Excuses for something that is in order, or no longer exists."""
+    """Findings about needless excuses: for answers or tests that are in order or do not exist."""
     needed = {finding.name for finding in findings if finding.excused or not finding.well}
     kinds: tuple[tuple[FindingKind, Mapping[str, str]], ...] = (
         ("mutant", excuses.equivalent),
@@ -176,7 +176,7 @@ def _unneeded(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> I
 
 
 def _faults(desk: Desk, name: str) -> Iterator[str]:
-    """Faults in an exercise's files: hints, tests, the statement, the stub."""
+    """Faults in an exercise's hints, tests, statement and stub."""
     exercise, contract = desk.course.exercises[name], desk.oracle.contracts[name]
     if len(exercise.hints) != 3:
         yield f"has {counted(len(exercise.hints), 'hint')}, not three"
@@ -195,7 +195,7 @@ def _faults(desk: Desk, name: str) -> Iterator[str]:
 
 
 def _other_signatures(stub: Any, contract: Contract) -> Iterator[str]:
-    """Signatures of a stub that differ from the reference's."""
+    """A text for each signature of a stub that differs from the reference's signature."""
     parts = (
         [(stub, contract.call)]
         if contract.forward is None
@@ -232,7 +232,7 @@ def _mistake(
     caught = result.points < result.max
     names = {*_names_given(result)}
     named = bool(names) and names <= {variant.title, *alike}
-    # The engine's own checks name the fault exactly, so no name of a mistake is needed.
+    # The messages of these checks by the engine are exact, so the mistake needs no name.
     engine = (SIGNATURE, OPERATIONS)
     exact = any(test.name in engine and test.status == "failed" for test in result.tests)
     excuse = None if names or exact else excuses.undiagnosed.get(variant.id)
@@ -268,7 +268,7 @@ def _tests(
         id = f"{name}/{test.name}"
         caught = [variant for variant, tests in catchers.items() if test.name in tests]
         alone = [variant for variant in caught if len(catchers[variant]) == 1]
-        # A test that catches nothing has no excuse: it may have lost its assertions.
+        # A test that catches no wrong answer has no excuse: it may have lost its assertions.
         excuse = excuses.kept.get(id) if caught and not alone else None
         if alone:
             text = f"alone catches {counted(len(alone), 'wrong answer')}, like {alone[0]}"
@@ -280,9 +280,9 @@ def _tests(
 
 
 def _margin(measured: list[Measured], unit: str, id: str, excuses: Excuses) -> Audited:
-    """A finding about the smallest margin among the comparisons of a known answer.
+    """A finding about the comparison of a known answer that came nearest to its tolerance.
 
-    It empties `measured` for the next answer.
+    `measured` has the margins of this answer, and is emptied for the next answer.
     """
     near = min(measured, key=lambda one: one[2].distance, default=None)
     measured.clear()
@@ -313,7 +313,7 @@ def _graded(desk: Desk, exercise: str, sources: tuple[SourceText, ...]) -> Exerc
 
 
 def _first_message(result: ExerciseResult) -> str:
-    """The points, and the first message that a student would read."""
+    """The points, and the first message that a student would read, in a line."""
     for test in result.tests:
         if test.status not in ("passed", "skipped"):
             text = " ".join((test.mistake or test.message_with_case or "").split())
@@ -322,7 +322,7 @@ def _first_message(result: ExerciseResult) -> str:
 
 
 class _Late(BaseException):
-    """Raised in a variant that takes too long."""
+    """Raised in a known answer or mutant that takes too long."""
 
 
 @contextmanager
@@ -331,7 +331,7 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
         raise _Late
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # CPU time, so a busy machine does not matter
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # CPU time does not depend on a busy machine
     try:
         yield
     finally:
@@ -340,25 +340,25 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
 
 
 def _catchers(desk: Desk, variant: Variant, result: ExerciseResult) -> frozenset[str]:
-    """The hidden tests that would catch a mistake in a grading without public tests."""
+    """The hidden tests that would catch a mistake if the exercise had no public checks."""
     rungs = {test.name: test.rung for test in desk.tests[variant.exercise]}
     failed = [t for t in result.tests if t.status not in ("passed", "skipped", "missing")]
     if any(not t.hidden and rungs.get(t.name) in FOUNDATIONS for t in failed):
-        return _killers(desk, variant)  # a failed public test may have skipped hidden tests
+        return _killers(desk, variant)  # the failed public check may have skipped hidden tests
     return frozenset(test.name for test in failed if test.hidden and test.name not in ENGINE_CHECKS)
 
 
 def _killers(desk: Desk, variant: Variant) -> frozenset[str]:
-    """The hidden tests that catch a variant, run in this process."""
+    """The hidden tests that catch a variant; they run in this process."""
     tests = [test for test in desk.tests[variant.exercise] if test.hidden]
     try:
         definitions = desk.replays.definitions(variant)
-    except Exception:  # its definition itself raises
+    except Exception:  # executing the variant's definition raises an exception
         return frozenset(test.name for test in tests)
     killers: set[str] = set()
     failed_at: str | None = None
     for test in tests:
-        # As in a grading, tests are skipped if a foundation below them failed.
+        # As in a grading, tests are skipped if a foundation of a lower rung failed.
         if failed_at in (None, test.rung) and not _passes(desk, definitions, test):
             killers.add(test.name)
             failed_at = test.rung if test.rung in FOUNDATIONS else None
@@ -374,10 +374,10 @@ def _passes(desk: Desk, definitions: Mapping[str, Any], test: Test) -> bool:
 
 
 def _memory_suffices(desk: Desk, name: str) -> bool:
-    """Whether an answer that only remembers the inputs of the public checks earns every point."""
+    """Whether a table of the public checks' inputs and results passes all hidden tests."""
     reference = desk.definitions[name]
     if isinstance(reference, type):
-        return False  # a module's answers depend on weights, which differ in the hidden tests
+        return False  # a module's results depend on its weights, which differ in hidden tests
     remembered: dict[str, Any] = {}
 
     def learn(*arguments: Any, **by_name: Any) -> Any:
@@ -399,9 +399,10 @@ def _memory_suffices(desk: Desk, name: str) -> bool:
 
 
 def audit_totals(findings: Sequence[Audited]) -> dict[str, dict[str, tuple[int, int]]]:
-    """For each unit and kind of finding: the number in order, and the number in all.
+    """For each unit and kind of finding: the number of findings in order, and of all findings.
 
-    Excused findings do not count as in order: a surviving mutant, a test that no mistake needs.
+    Excused findings do not count as in order, such as a surviving mutant. For mistakes, the first
+    number is the number of caught mistakes; the row "named" has those that were named rightly.
     """
     counted: dict[str, dict[str, tuple[int, int]]] = {}
     for unit in dict.fromkeys(finding.unit for finding in findings):
@@ -417,7 +418,7 @@ def audit_totals(findings: Sequence[Audited]) -> dict[str, dict[str, tuple[int, 
 
 
 def nearest_margins(findings: Sequence[Audited]) -> list[Audited]:
-    """The known answers that come nearest to a tolerance from below and from above."""
+    """The findings with the largest ratio to a tolerance up to 1, and the smallest above 1."""
     measured = [(f.ratio, f) for f in findings if f.ratio is not None]
     below = max((m for m in measured if m[0] <= 1), key=lambda m: m[0], default=None)
     above = min((m for m in measured if m[0] > 1), key=lambda m: m[0], default=None)
@@ -426,9 +427,10 @@ def nearest_margins(findings: Sequence[Audited]) -> list[Audited]:
 
 # --- machines ------------------------------------------------------------------------------------
 #
-# Verdicts must not depend on the processor. Processors round differently, since the libraries below
-# torch choose kernels by the processor's abilities. Environment variables make them choose as on an
-# older processor. They are read once, at start, so each audit runs in a process of its own.
+# Verdicts must not depend on the processor. Processors round differently, since torch's libraries
+# choose kernels that suit the processor. A setting of environment variables makes these libraries
+# choose as on an older processor. The libraries read these variables only when a process starts, so
+# each setting has an audit in a process of its own.
 
 
 _SCALAR = {"ATEN_CPU_CAPABILITY": "default"}
@@ -440,7 +442,7 @@ SETTINGS: tuple[Mapping[str, str], ...] = (
 
 
 class NotAudited(Exception):
-    """An audit failed, with this exit code, and has printed the reason."""
+    """Raised if an audit's process failed, with its exit code; it has printed the reason."""
 
 
 @dataclass(frozen=True)
@@ -455,7 +457,10 @@ class SettingVerdict:
 
 @dataclass(frozen=True)
 class Difference:
-    """A finding whose verdict differs between settings; None in a setting without the finding."""
+    """A finding with different verdicts under different settings.
+
+    A verdict is None if the audit under that setting lacks the finding.
+    """
 
     kind: FindingKind
     name: str
@@ -463,12 +468,12 @@ class Difference:
 
 
 def label(setting: Mapping[str, str]) -> str:
-    """A setting as a person would type it."""
+    """A setting as one would type it in a shell: ``NAME=value NAME=value``."""
     return " ".join(f"{name}={value}" for name, value in setting.items()) or "as it is"
 
 
 def audited(setting: Mapping[str, str], arguments: Sequence[str]) -> list[Audited]:
-    """Run `grader audit` with a setting and these arguments, and return its findings."""
+    """Run `grader audit` under a setting with these arguments, and return its findings."""
     ran = subprocess.run(
         [sys.executable, "-I", "-m", "grader", "audit", "--json", *arguments],
         env={**os.environ, **setting},
@@ -481,7 +486,7 @@ def audited(setting: Mapping[str, str], arguments: Sequence[str]) -> list[Audite
 
 
 def differences(audits: Sequence[Sequence[Audited]]) -> Iterator[Difference]:
-    """The findings whose verdicts differ between these audits."""
+    """The findings whose verdicts differ between these audits, one audit for each setting."""
     tables = [
         {(f.kind, f.name): SettingVerdict(f.well, f.excused, f.points, f.given) for f in findings}
         for findings in audits

@@ -1,10 +1,11 @@
-"""Makes mutants: copies of a definition with one change each, by rules.
+"""Makes mutants: copies of a definition, each with a single change that a rule makes.
 
-It knows Python's syntax tree and torch's names, but not the course or the grading.
+This module knows Python's syntax tree and torch's names, but not the course or the grading.
 
-An operator looks at a spot, and yields replacements for it as source text. A mutant's id names the
-line within the bare definition, which has no docstrings and one line per statement. Therefore an id
-stays the same when comments, wrapping or other definitions of the file change.
+The rules are called operators. An operator looks at a spot, which is a node of the syntax tree, and
+yields replacements for that node as source text. A mutant's id has the number of the line within
+the bare definition, which has no docstrings and one line per statement. Therefore an id stays the
+same if comments, line breaks or other definitions of the file change.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ class Mutant:
 
 
 def mutants_of(text: str, name: str) -> list[Mutant]:
-    """All mutants of the definition `name` in a module's text, in the order of their places.
+    """All mutants of the definition `name` in a module's source, in the order of their spots.
 
-    Raises `ValueError` if the text does not define it.
+    Raises `ValueError` if the source does not define `name`.
     """
     tree = _bare(text, name)
     original = ast.unparse(tree)
@@ -55,11 +56,11 @@ def mutants_of(text: str, name: str) -> list[Mutant]:
 
 
 def _bare(text: str, name: str) -> ast.stmt:
-    """The definition without docstrings, with positions as in its own unparsed text."""
+    """The definition's syntax tree without docstrings; line numbers begin at the definition."""
     found = None
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-            found = node  # the last one counts
+            found = node  # the last definition counts
     if found is None:
         raise ValueError(f"{name} is not defined")
     for part in ast.walk(found):
@@ -99,7 +100,10 @@ INFINITY = "torch.inf"
 
 
 def numbers(place: Spot) -> Iterator[str]:
-    """A neighbouring number, its half, double or negative; for infinity, the negative or 0."""
+    """Replace an integer by a neighbour or its negative, or a float by its double, half, negative.
+
+    Infinity becomes minus infinity or 0.
+    """
     match number_of(place.node):
         case int(n):
             yield from map(str, (0 if n == 1 else n - 1, n + 1, -n))
@@ -110,7 +114,7 @@ def numbers(place: Spot) -> Iterator[str]:
 
 
 def flags(place: Spot) -> Iterator[str]:
-    """The opposite of a flag, or of a variable that is passed as ``bias``."""
+    """Negate True or False, or a variable that is passed as ``bias``."""
     match place.node, place.parent:
         case ast.Constant(value=bool(flag)), _:
             yield str(not flag)
@@ -133,7 +137,7 @@ OPPOSITES: dict[type[ast.operator], type[ast.operator]] = {
 
 
 def comparisons(place: Spot) -> Iterator[str]:
-    """Another comparison: ``<`` for ``<=`` or ``>``, ``==`` for ``!=``."""
+    """Replace a comparison by a similar comparison: ``<`` by ``<=`` or ``>``, ``==`` by ``!=``."""
     match place.node:
         case ast.Compare(left=left, ops=[op], comparators=comparators):
             for other in NEIGHBOURS[type(op)]:
@@ -141,7 +145,7 @@ def comparisons(place: Spot) -> Iterator[str]:
 
 
 def logic(place: Spot) -> Iterator[str]:
-    """``and`` for ``or``, a ``not`` removed, or added to a condition without a comparison."""
+    """Swap ``and`` and ``or``, remove a ``not``, or negate a condition without a comparison."""
     match place.node, place.parent:
         case ast.BoolOp(op=op, values=values), _:
             other = ast.Or() if isinstance(op, ast.And) else ast.And()
@@ -154,14 +158,14 @@ def logic(place: Spot) -> Iterator[str]:
 
 
 def arithmetic(place: Spot) -> Iterator[str]:
-    """The opposite operation, swapped operands, or no right operand."""
+    """Replace an operation by its opposite, swap its operands, or remove the right operand."""
     match place.node:
         case ast.BinOp(left=left, op=op, right=right):
             if type(op) in OPPOSITES:
                 yield ast.unparse(ast.BinOp(left, OPPOSITES[type(op)](), right))
             if not isinstance(op, ast.Add | ast.Mult):
                 yield ast.unparse(ast.BinOp(right, op, left))
-            # `numbers` already changes numbers; without a matrix, the shape would be wrong.
+            # Keep numbers, which `numbers` changes. Keep matrices, which make the shape right.
             number = isinstance(right, ast.Constant) and not isinstance(op, ast.Pow)
             if not number and not isinstance(op, ast.MatMult):
                 yield ast.unparse(left)
@@ -169,7 +173,7 @@ def arithmetic(place: Spot) -> Iterator[str]:
 
 # --- operators: calls ----------------------------------------------------------------------------
 
-# Methods and functions of torch that return a tensor, and could be left out.
+# Calls that can be removed from a chain, since their result can replace their input.
 LINKS = frozenset({
     "abs", "amax", "clone", "contiguous", "detach", "exp", "expand", "flatten", "float", "log",
     "masked_fill", "max", "mean", "permute", "relu", "removesuffix", "repeat", "reshape", "softmax",
@@ -191,7 +195,7 @@ TRANSPOSES = frozenset({"T", "mT", "H", "mH"})
 
 
 def links(place: Spot) -> Iterator[str]:
-    """Removes a call from a chain: ``x.contiguous()``, ``torch.exp(x)``, ``self.dropout(x)``."""
+    """Replace a call by its input: ``x.contiguous()``, ``torch.exp(x)``, ``self.dropout(x)``."""
     x = _without_link(place)
     if x is not None and not _rebinds(place, x):
         yield x
@@ -215,7 +219,7 @@ def _without_link(place: Spot) -> str | None:
 
 
 def _rebinds(place: Spot, x: str) -> bool:
-    """Whether ``x = f(x)`` would become ``x = x``, the same as a removed statement."""
+    """Whether ``x = f(x)`` would become ``x = x``, which equals a mutant without the statement."""
     match place.parent:
         case ast.Assign(targets=[ast.Name(id=name)]):
             return name == x
@@ -223,7 +227,7 @@ def _rebinds(place: Spot, x: str) -> bool:
 
 
 def siblings(place: Spot) -> Iterator[str]:
-    """A related function of torch, such as ``mean`` for ``sum``."""
+    """Replace a function of torch by a related function, such as ``sum`` by ``mean``."""
     match place.node, place.parent:
         case ast.Attribute(value=value, attr=name), ast.Call(func=function):
             if function is place.node:
@@ -232,18 +236,18 @@ def siblings(place: Spot) -> Iterator[str]:
 
 
 def arguments(place: Spot) -> Iterator[str]:
-    """Swapped neighbouring arguments; a call without a keyword, or without its last argument."""
+    """Swap neighbouring arguments, or remove a keyword argument or the last argument."""
     match place.node:
         case ast.Call(func=function, args=args, keywords=keywords):
             name = ast.unparse(function).rpartition(".")[2]
             for number, (one, other) in enumerate(pairwise(args)):
-                # Only similar arguments: a tensor instead of a number is just a TypeError.
+                # Swap only similar arguments: a tensor in place of a number is just a TypeError.
                 if name not in SYMMETRIC and form_of(one) == form_of(other):
                     swapped = [*args[:number], other, one, *args[number + 2 :]]
                     yield ast.unparse(ast.Call(function, swapped, keywords))
             for keyword in keywords:
                 value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
-                if not isinstance(value, bool):  # `flags` changes flags
+                if not isinstance(value, bool):  # `flags` changes True and False
                     fewer = [other for other in keywords if other is not keyword]
                     yield ast.unparse(ast.Call(function, args, fewer))
             if len(args) > 3 and name[:1].isupper():
@@ -251,7 +255,7 @@ def arguments(place: Spot) -> Iterator[str]:
 
 
 def masks(place: Spot) -> Iterator[str]:
-    """An inverted mask, or a buffer that is not registered."""
+    """Invert a mask, or replace ``register_buffer`` by a plain attribute."""
     match place.node, place.parent:
         case node, ast.Call(func=ast.Attribute(attr="masked_fill"), args=[mask, *_]):
             if node is mask:
@@ -265,14 +269,14 @@ def masks(place: Spot) -> Iterator[str]:
 
 
 def names(place: Spot) -> Iterator[str]:
-    """A similar name: ``W_key`` for ``W_query``, ``d_out`` for ``d_in``."""
+    """Replace a name by a similar name: ``W_query`` by ``W_key``, ``d_in`` by ``d_out``."""
     match place.node:
         case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
             yield from place.scope.confused(place.node)
 
 
 def tuples(place: Spot) -> Iterator[str]:
-    """Swapped neighbours, where several values are returned or unpacked."""
+    """Swap neighbours among several values that are returned or assigned together."""
     match place.node, place.parent:
         case ast.Tuple(elts=parts), ast.Assign() | ast.Return():
             for number in range(len(parts) - 1):
@@ -281,7 +285,7 @@ def tuples(place: Spot) -> Iterator[str]:
 
 
 def slices(place: Spot) -> Iterator[str]:
-    """A bound that is 1 more or less, the other side of a bound, or no slice."""
+    """Move a bound by 1, take the part on the other side of a bound, or remove a slice."""
     match place.node, place.parent:
         case ast.Slice(lower=None, upper=None), _:
             return
@@ -307,7 +311,7 @@ def _other_slices(part: ast.expr) -> Iterator[str]:
 
 
 def loops(place: Spot) -> Iterator[str]:
-    """A loop that starts a step later, ends a step sooner or later, or runs backwards."""
+    """Make a loop start one step later, end one step sooner or later, or run backwards."""
     if place.field != "iter":
         return
     match place.node:
@@ -323,7 +327,7 @@ def loops(place: Spot) -> Iterator[str]:
 
 
 def deletions(place: Spot) -> Iterator[str]:
-    """A removed statement, if later statements keep all their names; a removed condition."""
+    """Remove a statement, if its name has an earlier value; or remove a condition."""
     match place.node:
         case ast.Assign(targets=[ast.Name(id=name)]) if place.scope.is_bound(name, place.line):
             yield ""
@@ -339,7 +343,7 @@ def deletions(place: Spot) -> Iterator[str]:
 
 
 def returns(place: Spot) -> Iterator[str]:
-    """An early return: of the value just assigned, or from within a loop."""
+    """Add an early return: of the value just assigned, or at the end of a loop's first step."""
     if not isinstance(place.parent, ast.FunctionDef):
         return
     match place.node:

@@ -1,8 +1,9 @@
-"""Writes a made-up class, for instructors to practise on.
+"""Writes the submissions of a made-up class, with which instructors can practise grading.
 
-It writes the files that an instructor starts from: ``submissions.zip`` as Canvas exports it,
-``roster.csv``, and ``canvas.csv``, Canvas's gradebook. Answers are right in some form, have a known
-mistake, or are missing. The class is always the same, and a smaller class is its first part.
+The files are those with which a grading starts: ``submissions.zip`` as Canvas exports it,
+``roster.csv``, and ``canvas.csv``, Canvas's gradebook. An answer is an accepted answer, has a known
+mistake, or is missing. The class is the same each time. A smaller class has the first students of a
+larger class.
 """
 
 from __future__ import annotations
@@ -43,13 +44,14 @@ class Enrolled:
     number: int  # Canvas's number of the student
     first: str
     last: str
-    answers: Mapping[str, str]  # a file's text for each unit
+    answers: Mapping[str, str]  # for each unit, the text of the student's file
 
 
 def write_class(to: Path, course: Course, count: int) -> None:
-    """Write a class of `count` students; raise `CallError` if `to` is not empty.
+    """Write the files of a class of `count` students into `to`.
 
-    The folder is private, because it contains the course's references in many forms.
+    The folder is private, because its submissions contain solutions. Raises `CallError` if `to` is
+    not empty, or if the course has no solutions.
     """
     course.require_solutions("new class")
     require_empty(to)
@@ -72,7 +74,7 @@ def _students(course: Course, count: int) -> Iterator[Enrolled]:
     for place in range(count):
         draw = random.Random(place)
         own = answers.drawn(draw)
-        if draw.random() < COPIED:  # from the previous student, with a variable renamed
+        if draw.random() < COPIED:  # copy the previous student's answers, and rename a variable
             own = {unit: re.sub(r"\bscores\b", "s", text) for unit, text in neighbour.items()}
         neighbour = own
         rounds, index = divmod(place, len(NAMES))
@@ -81,7 +83,7 @@ def _students(course: Course, count: int) -> Iterator[Enrolled]:
 
 
 class _Answers:
-    """Draws the answers of students."""
+    """Draws random answers for students from the library of known answers."""
 
     def __init__(self, library: Library, names: Sequence[str]) -> None:
         self._library = library
@@ -90,7 +92,7 @@ class _Answers:
         self._own = cache(lambda unit, name: text_of_definition(library.sources[unit], name))
 
     def drawn(self, draw: random.Random) -> Mapping[str, str]:
-        """The texts of a student, whose skill decides which exercises are right or missing."""
+        """A student's files; a random skill decides which answers are right, wrong or missing."""
         skill = draw.betavariate(3, 1.5)
         texts = {**self._library.sources}
         for place, name in enumerate(self._names):
@@ -131,7 +133,10 @@ def _write_canvas(path: Path, students: Sequence[Enrolled], most: float) -> None
 
 
 def _uploads(student: Enrolled) -> Iterator[tuple[str, bytes]]:
-    """A student's uploads, as Canvas names them: files, a zip, or a notebook."""
+    """The names, in Canvas's form, and contents of a student's uploads.
+
+    A student uploads Python files, a zip, a notebook, only a screenshot, or no file at all.
+    """
     draw = random.Random(student.number)
     if draw.random() < ABSENT:
         return

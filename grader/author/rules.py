@@ -1,4 +1,7 @@
-"""Checks that an exercise's tests test the rules of its statement, and no others."""
+"""Checks that an exercise's tests test all rules of the exercise's statement, and no other rules.
+
+A test quotes the rules that it tests. A known mistake declares the rules that it breaks.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from grader.records.rows import some_of
 
 @dataclass(frozen=True)
 class Tried:
-    """A mistake, its result, and the hidden tests that would catch it without public tests."""
+    """A mistake, its grade, and the hidden tests that would catch it without public checks."""
 
     variant: Variant
     result: ExerciseResult
@@ -30,12 +33,13 @@ class Tried:
 def doubts(
     stated: Statement, tests: Sequence[Test], tried: Sequence[Tried], heart: Collection[str] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Each rule's key, with its faults; an empty text for a rule in order.
+    """Each rule's key, with a text of its faults; the text is empty for a rule in order.
 
-    A mistake must break the rule alone, and a hidden test must quote it. Each test that quotes it
-    must catch a mistake that breaks it. A mistake that breaks only this rule may fail only tests
-    that quote it, unless it has another shape or dtype. A mistake that breaks a rule in `heart` may
-    keep at most half of the points.
+    For each rule, the library needs a mistake that breaks only this rule, and a hidden test must
+    quote the rule. Each test that quotes a rule must catch a mistake that breaks the rule. A
+    mistake that breaks a single rule may fail only tests that quote this rule, except for results
+    of a wrong shape or dtype. A mistake that breaks a rule in `heart` may keep at most half of the
+    points.
     """
     named = [key for one in tried for key in one.variant.breaks]
     named += [key for test in tests for key in test.rules]
@@ -57,7 +61,7 @@ def _doubts(key: str, tests: Sequence[Test], tried: Sequence[Tried]) -> Iterator
     quoting = [test for test in tests if key in test.rules]
     breaking = [one for one in tried if key in one.variant.breaks]
     alone = [one for one in breaking if len(one.variant.breaks) == 1]
-    # The engine itself checks these two in every test.
+    # The engine itself checks these two rules in every test.
     if key not in (FORBIDDEN, RETURNS) and not any(test.hidden for test in quoting):
         yield "no hidden test quotes it"
     if not alone:

@@ -1,4 +1,7 @@
-"""Finds the spots of a definition where a mutant could differ, and the names in scope there."""
+"""Finds the spots of a definition: the nodes of its syntax tree that a mutant may change.
+
+For each spot, its scope knows the names that could be confused there.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from functools import cached_property
 
 # --- places --------------------------------------------------------------------------------------
 
-# Parts of a definition that do not change its results.
+# Fields of syntax nodes that no mutant changes, since they do not affect results.
 UNTOUCHED = frozenset({"annotation", "returns", "decorator_list", "bases", "type_params", "exc"})
 
 Target = ast.Name | ast.Attribute
@@ -19,7 +22,7 @@ Target = ast.Name | ast.Attribute
 
 @dataclass(frozen=True)
 class Spot:
-    """A node, and its place in the tree."""
+    """A node of a definition's syntax tree, with its place in the tree."""
 
     node: ast.AST
     parent: ast.AST
@@ -29,12 +32,12 @@ class Spot:
 
     @property
     def line(self) -> int:
-        """The line in the bare definition."""
+        """The node's line in the bare definition; see `mutants`."""
         return getattr(self.node, "lineno", 0)
 
     @property
     def position(self) -> tuple[int, int]:
-        """Line and column in the bare definition."""
+        """The node's line and column in the bare definition."""
         return self.line, getattr(self.node, "col_offset", 0)
 
     @property
@@ -44,12 +47,12 @@ class Spot:
 
     @property
     def followers(self) -> list[ast.stmt]:
-        """The statements after it in the same block."""
+        """The statements that follow this statement in the same block."""
         assert self.index is not None
         return list(getattr(self.parent, self.field)[self.index + 1 :])
 
     def with_instead(self, new: str, tree: ast.stmt) -> str:
-        """The tree's text with `new` at this place; the tree itself is unchanged."""
+        """The tree's source with `new` in place of this node; the tree itself stays unchanged."""
         old = getattr(self.parent, self.field)
         try:
             setattr(self.parent, self.field, self._put(old, new))
@@ -70,7 +73,7 @@ class Spot:
         return [*old[: self.index], expression, *old[self.index + 1 :]]
 
     def change(self, new: str) -> str:
-        """``diagonal=1->diagonal=0``: the part of an id that distinguishes mutants of a line."""
+        """The part of a mutant's id that describes the change: ``diagonal=1->diagonal=0``."""
         if isinstance(self.node, ast.stmt):
             return _statement_change(self.text, new)
         new = ast.unparse(ast.parse(new, mode="eval"))
@@ -89,7 +92,7 @@ def _statement_change(old: str, new: str) -> str:
 
 
 def spots_in(definition: ast.stmt) -> Iterator[Spot]:
-    """Every node that may change."""
+    """A spot for each node of the definition that a mutant may change."""
     attributes = _kin_attributes(definition)
 
     def within(parent: ast.AST, scope: Scope) -> Iterator[Spot]:
@@ -114,7 +117,7 @@ def spots_in(definition: ast.stmt) -> Iterator[Spot]:
 
 @dataclass(frozen=True)
 class Scope:
-    """The names in the function around a place."""
+    """The names that can be used in a function, and which of them are similar."""
 
     function: ast.AST
     attributes: dict[str, list[str]]  # of `self`, see `_kin_attributes`
@@ -132,7 +135,7 @@ class Scope:
 
     @cached_property
     def kin(self) -> dict[str, list[str]]:
-        """Names that are easily confused: with the same annotation, or assigned in the same way."""
+        """For each name, similar names: with the same annotation, or assigned in the same way."""
         groups: dict[str, list[str]] = defaultdict(list)
         for node in ast.walk(self.function):
             match node:
@@ -148,7 +151,7 @@ class Scope:
         return kin
 
     def confused(self, node: Target) -> list[str]:
-        """Names that a person may write by mistake, at most two."""
+        """At most two similar names, which a person could write in place of this name."""
         text = ast.unparse(node)
         if isinstance(node, ast.Attribute):
             return self.attributes.get(text, [])[:2]
@@ -160,7 +163,7 @@ class Scope:
 
 
 def _introduce(names: Sequence[str], kin: dict[str, list[str]]) -> None:
-    """Add the other names to each name's kin, starting with the next name."""
+    """Add to `kin`, for each name, all other names, beginning with the following name."""
     names = list(dict.fromkeys(names))
     for number, name in enumerate(names):
         others = names[number + 1 :] + names[:number]
@@ -168,7 +171,10 @@ def _introduce(names: Sequence[str], kin: dict[str, list[str]]) -> None:
 
 
 def _kin_attributes(definition: ast.stmt) -> dict[str, list[str]]:
-    """Attributes of `self` that are assigned in the same way, like the three projections."""
+    """For each attribute of `self`, the attributes that are assigned the same expression.
+
+    For example, the layers for queries, keys and values.
+    """
     groups: dict[str, list[str]] = defaultdict(list)
     for node in ast.walk(definition):
         match node:
@@ -181,14 +187,14 @@ def _kin_attributes(definition: ast.stmt) -> dict[str, list[str]]:
 
 
 def form_of(node: ast.AST) -> str:
-    """The structure of an expression, without its names."""
+    """The structure of an expression as text; most names are left out."""
     match node:
         case ast.Name():
             return "_"
         case ast.Attribute(value=value):
             return f"{form_of(value)}._"
         case ast.Call(func=function, args=args):
-            # The names of arguments are kept: calls on the same argument are similar.
+            # Keep the names of arguments: calls of any function on the same argument are similar.
             parts = [arg.id if isinstance(arg, ast.Name) else form_of(arg) for arg in args]
             return f"{form_of(function)}({','.join(parts)})"
     inner = ",".join(form_of(child) for child in ast.iter_child_nodes(node))
@@ -196,7 +202,7 @@ def form_of(node: ast.AST) -> str:
 
 
 def number_of(node: ast.AST) -> int | float | None:
-    """The value of a number in the text, with its sign; None for other expressions."""
+    """The value of a number, infinity included, with its sign; None for other expressions."""
     match node:
         case ast.Constant(value=bool()):
             return None

@@ -1,4 +1,4 @@
-"""Checks the form of a statement, and whether it agrees with the annotations."""
+"""Checks the form of an exercise's statement, and its agreement with the annotations."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ AT_HEART = "at most half of the points"
 def faults(
     stated: Statement, contract: Contract, forbids: bool, heart: Collection[str] = ()
 ) -> Iterator[str]:
-    """Missing parts of a statement, and differences from the annotations.
+    """Missing parts of a statement, and differences from the reference's annotations.
 
-    A statement without any of the parts is free prose, and is not checked.
+    A statement that has no parts at all is free prose, and is not checked.
     """
     if not stated.text.strip():
         yield "has no statement"
@@ -87,7 +87,7 @@ def _unsaid_kind(text: str, parameter: Parameter) -> str:
 
 
 def _unsaid(text: str, wanted: Sequence[object]) -> str:
-    """The first of these shapes that a text lacks; they must come in order."""
+    """The first wanted shape or type that a text lacks, if read in order; empty if it has all."""
     text = re.sub(r",?\s*\)", ")", " ".join(text.split()))
     for spec in wanted:
         if isinstance(spec, tuple):
