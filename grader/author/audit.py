@@ -195,7 +195,7 @@ def _faults(desk: Desk, name: str) -> Iterator[str]:
 
 
 def _other_signatures(stub: Any, contract: Contract) -> Iterator[str]:
-    """A text for each signature of a stub that differs from the reference's signature."""
+    """A fault for each signature of a stub that differs from the reference's signature."""
     parts = (
         [(stub, contract.call)]
         if contract.forward is None
@@ -418,7 +418,7 @@ def audit_totals(findings: Sequence[Audited]) -> dict[str, dict[str, tuple[int, 
 
 
 def nearest_margins(findings: Sequence[Audited]) -> list[Audited]:
-    """The findings with the largest ratio to a tolerance up to 1, and the smallest above 1."""
+    """The findings nearest to a tolerance: with the largest ratio up to 1, the smallest above 1."""
     measured = [(f.ratio, f) for f in findings if f.ratio is not None]
     below = max((m for m in measured if m[0] <= 1), key=lambda m: m[0], default=None)
     above = min((m for m in measured if m[0] > 1), key=lambda m: m[0], default=None)

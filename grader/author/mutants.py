@@ -100,9 +100,9 @@ INFINITY = "torch.inf"
 
 
 def numbers(place: Spot) -> Iterator[str]:
-    """Replace an integer by a neighbour or its negative, or a float by its double, half, negative.
+    """Replace a number: an integer by a neighbour, or a float by its double or half.
 
-    Infinity becomes minus infinity or 0.
+    Either may be replaced by its negative, and infinity by 0.
     """
     match number_of(place.node):
         case int(n):
@@ -327,7 +327,7 @@ def loops(place: Spot) -> Iterator[str]:
 
 
 def deletions(place: Spot) -> Iterator[str]:
-    """Remove a statement, if its name has an earlier value; or remove a condition."""
+    """Remove a statement, unless a name would have no value; or remove a condition."""
     match place.node:
         case ast.Assign(targets=[ast.Name(id=name)]) if place.scope.is_bound(name, place.line):
             yield ""

@@ -15,7 +15,7 @@ LEADING = "a leading dimension"
 def sentences_on(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
     """At most `MOST_TOLD` sentences on how an answer's behaviour is wrong, the gravest first.
 
-    `right` holds the facts that are true of right answers, and `theirs` those of this answer.
+    `right` says which facts hold for right answers; `theirs`, which facts hold for this answer.
     A difference that follows from another difference is left out.
     """
     wrong = [fact for fact, holds in right.items() if theirs.get(fact, holds) is not holds]
@@ -85,7 +85,10 @@ class _Words:
             yield "Your result has negative numbers; a right one has none here."
 
     def _pairs(self) -> Iterator[tuple[int, int, int, list[Fact]]]:
-        """The wrong "reaches" facts, grouped by argument, its axis and the result's axis."""
+        """The wrong "reaches" facts, grouped by argument, its axis and the result's axis.
+
+        Such a fact says whether a position of an argument affects a position of the result.
+        """
         groups = {(f.argument, f.at[0], f.at[2]) for f in self._of("reaches")}
         for number, axis, over in sorted(groups):
             yield (

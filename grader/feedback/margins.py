@@ -78,5 +78,5 @@ def note_count(measured: float, allowed: float) -> None:
 
 
 def nearest(noted: list[Margin]) -> Margin | None:
-    """The first margin in the order of `Margin.distance`, or None if there is no margin."""
+    """The margin with the smallest `Margin.distance`, or None if there is no margin."""
     return min(noted, key=lambda margin: margin.distance, default=None)

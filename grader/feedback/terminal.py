@@ -149,7 +149,7 @@ def show_verdict(
     _below(console, 4, verdict.which_counts, "yellow")
     if not detail and verdict.state != "unsolved":
         return
-    if verdict.mistake is not None:  # named once for all tests
+    if verdict.mistake is not None:  # shown once, above the tests
         _below(console, 4, verdict.mistake.heading, "bold")
         _below(console, 4, verdict.mistake.hint, "italic")
     early = [f for f in verdict.findings if f.is_best_picture and picture_first and f.mistake]

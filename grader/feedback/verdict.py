@@ -74,7 +74,7 @@ class Mistake:
 
     title: str
     hint: str
-    follows: str | None  # the earlier exercise in which it was made, if not here
+    follows: str | None  # the earlier exercise with this mistake; None if it is in this exercise
 
     @property
     def heading(self) -> str:
@@ -253,7 +253,7 @@ def _finding(test: TestResult, rules: Mapping[str, str], best_picture: bool) -> 
 
 
 def _best_picture(result: ExerciseResult) -> TestResult | None:
-    """The test whose picture has the most cells; the first such test."""
+    """The test whose picture has the most cells; the first of several."""
     drawn = [
         (len(test.picture.wrong) * len(test.picture.wrong[0]), test)
         for test in result.tests

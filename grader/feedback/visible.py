@@ -20,7 +20,7 @@ def for_students(grade: Grade, course: Course) -> Grade:
     A hidden test keeps its title, status and points, the broken rules, and a known mistake with its
     hint, or a description of the answer's behaviour. It loses its message, which holds numbers.
     ``[feedback] hidden`` in ``course.toml`` may remove more. If the grader itself failed, the
-    message says only that, since a traceback reveals hidden tests.
+    message is only `FAILED_ITSELF`, since a traceback reveals hidden tests.
     """
     level = course.file.feedback.hidden
     exercises = tuple(_visible(exercise, level) for exercise in grade.exercises)

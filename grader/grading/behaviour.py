@@ -3,7 +3,7 @@
 A verdict says how the answer differs from right answers: it sees the future, its weights do not sum
 to one, it ignores an argument. Authors write no tests for this. `grader.proxies.facts` determines
 facts about an answer's behaviour. A fact is reported if the reference and all accepted answers
-agree on it, and the student's answer does not. It is worth no points.
+agree on it, and the student's answer does not. Facts change no points.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from grader.unsandboxed.in_process import unseen_prints
 
 
 class Behaviour(msgspec.Struct, frozen=True):
-    """An example input, and the facts on which all right answers agree there.
+    """An example input, and the facts on which all right answers agree for this input.
 
     `example` is None if no call of a public check can serve as an example.
     """
@@ -36,9 +36,10 @@ class Behaviour(msgspec.Struct, frozen=True):
 
 
 def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
-    """Sentences on how a student's answer behaves unlike right answers, on a public check's input.
+    """Sentences on how a student's answer behaves differently from right answers.
 
-    Forbidden operations in these calls do not count.
+    The answer is called with an input of a public check. Forbidden operations in these calls do not
+    count.
     """
     known = right_behaviour(desk, exercise)
     if known is None or known.example is None:
@@ -54,7 +55,7 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
 
 
 def right_behaviour(desk: Desk, exercise: str) -> Behaviour | None:
-    """The facts on which all right answers agree; None if the sheet has none and cannot find them.
+    """The facts on which all right answers agree; None if the sheet cannot determine them.
 
     The example on which they hold is an input of a public check.
     """

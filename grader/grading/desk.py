@@ -72,7 +72,7 @@ class Desk:
 
     @property
     def replays(self) -> Replays:
-        """Runs known answers in the tests; only in a course with solutions."""
+        """The replays, which run known answers in tests; only in a course with solutions."""
         assert self.sheet is not None
         assert self.sheet.replays is not None
         return self.sheet.replays

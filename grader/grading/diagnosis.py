@@ -71,7 +71,7 @@ class Diagnosis:
             return None  # the references fail these tests too: the tests are faulty
         if len(found) > 1:  # keep the mistakes that pass the cases that the student passed
             found = self._fitting(found, {at: own for at, own in answers.items() if own.passed})
-        if len(found) > 1:  # prefer the mistakes whose error messages are the student's
+        if len(found) > 1:  # prefer the mistakes that give the same error messages
             found = [v for v in found if self._says_the_same(v, failed)] or found
         for variant in found[1:]:
             told_alike = (variant.title, variant.hint) == (found[0].title, found[0].hint)
@@ -80,10 +80,10 @@ class Diagnosis:
         return found[0] if found else None
 
     def follows(self, exercise: str, base: Variant, answers: Answers) -> bool:
-        """Whether the answer to `exercise` fails only because of a mistake in its base.
+        """Whether the answer to `exercise` fails because of `base`, a mistake in another exercise.
 
-        It does if references that use the mistake give the same results in every failed case. These
-        results must be numbers, since an exception may have many causes.
+        It does if references that use this mistake give the same results in every failed case.
+        These results must be numbers, since an exception may have many causes.
         """
         failed = {at: own for at, own in answers.items() if not own.passed}
         if exercise == base.exercise or not all(shows_numbers(o.results) for o in failed.values()):
@@ -94,7 +94,7 @@ class Diagnosis:
     def _explains(self, variant: Variant, at: CaseName, own: Given) -> bool:
         """Whether a case's results are much nearer to a mistake's results than to the reference's.
 
-        True as well if they equal the reference's results.
+        Also true if the case's results equal the reference's.
         """
         to_reference = gap_between(own.results, self._known.given(None, *at).results)
         to_variant = gap_between(own.results, self._known.given(variant, *at).results)

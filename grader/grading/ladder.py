@@ -191,7 +191,7 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
             tried[climb.name] = _behaving(tried[climb.name], climb.discarded())
     unnamed = [name for name, one in tried.items() if one.gave_a_result and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
-        seat.session.close()  # describe a fresh process, which has seen no hidden test
+        seat.session.close()  # `behaves` then gets a new process, which has seen no hidden test
     for name in unnamed:
         tried[name] = _behaving(tried[name], behaves(desk, seat, name))
     return tried
@@ -305,7 +305,7 @@ class Climb:
 
 
 def _behaving(tried: _Tried, lines: tuple[str, ...]) -> _Tried:
-    """The results with these lines on the answer's behaviour, added to the first wrong test."""
+    """Add these lines on the answer's behaviour to the result of the first wrong test."""
     at = tried.first_wrong
     so_far = tried.results[at].behaviour
     first = msgspec.structs.replace(tried.results[at], behaviour=(*so_far, *lines))
@@ -313,7 +313,7 @@ def _behaving(tried: _Tried, lines: tuple[str, ...]) -> _Tried:
 
 
 def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestResult]:
-    """The results, with the mistake and its hint in each wrong result."""
+    """Add the name of the mistake and its hint to each wrong result."""
     return [
         msgspec.structs.replace(result, mistake=mistake, hint=hint)
         if result.status in WRONG

@@ -44,7 +44,7 @@ class Order:
 
     course: Course
     seed: str
-    files: Mapping[Path, bool]  # test files, each with whether its tests are hidden
+    files: Mapping[Path, bool]  # test files; True if a file's tests are hidden
     only: tuple[str, ...] = ()  # exercises or units; empty for all
     stubs: bool = True
     isolation: Isolation = "strong"
@@ -76,7 +76,7 @@ def loading_torch() -> Iterator[None]:
     Torch creates half a million objects that live as long as the process. Garbage collection of
     these objects takes a tenth of the loading time, and as much again when the program ends.
     """
-    if "torch" in sys.modules:  # `gc.freeze` would exempt objects that are not torch's
+    if "torch" in sys.modules:  # torch is loaded: `gc.freeze` would exempt newer objects
         yield
         return
     gc.disable()

@@ -39,7 +39,7 @@ class Transcript:
     message: str | None = None
     picture: Picture | None = None
     seen: Seen = field(default_factory=Seen)
-    calls: tuple[AnyCall, ...] = ()  # of the answer and of references, if the desk listens
+    calls: tuple[AnyCall, ...] = ()  # to the answer and to references, if the desk listens
     margin: Margin | None = None  # the nearest to a tolerance, if the desk measures margins
     misshapen: bool = False  # a result had another shape or dtype than the statement says
 

@@ -41,7 +41,7 @@ Replay = Callable[[Mapping[str, Any], str, str], Given]
 
 @dataclass(frozen=True)
 class Trial:
-    """A case of a test that is to run on a variant, or on the references if that is None."""
+    """A case of a test, and the variant on which to run the case; None for the references."""
 
     test: str
     case: str

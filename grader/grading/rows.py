@@ -99,7 +99,7 @@ def receive(basis: str, image: bytes) -> None:
 
 
 class Rows:
-    """The rows in a file, which can be read and added; without a path, no row is kept."""
+    """Reads rows from a file, and adds rows to the file; without a path, no row is kept."""
 
     def __init__(self, path: Path | None = None) -> None:
         """The file is opened, and its folder made, only when a row is needed."""

@@ -74,9 +74,9 @@ class Sheet:
         return self._outcome(Trial(test, case, base, below=True))
 
     def once(self, key: Key, kind: type[Value], find: Callable[[], Value | None]) -> Value | None:
-        """The value of a row; a missing row is made of the value that `find` returns.
+        """The value of a row; if the row is missing, the value that `find` returns.
 
-        If `find` returns None, there is no value, and no row is made.
+        A value from `find` is kept as a new row, unless it is None.
         """
         if key not in self._memory:
             value = self._rows.get(key, kind)
@@ -122,7 +122,7 @@ class Sheet:
 
 
 def _without_places(value: CallResult) -> CallResult:
-    """A result without its place in a known answer's file, and without uses."""
+    """An exception without its line in a known answer's file; any other result as it is."""
     if isinstance(value, wire.Raised):
         return msgspec.structs.replace(value, place=None, uses=[])
     return value

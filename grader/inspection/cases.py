@@ -263,7 +263,7 @@ def named(name: str, value: wire.Input) -> NamedValue:
 
 
 def _values(value: Any) -> str:
-    """The numbers of a tensor: all of a small tensor; the first ones and the range of another."""
+    """The numbers of a small tensor; the first numbers and the range of a larger tensor."""
     if not isinstance(value, Tensor) or value.device.type == "meta":
         return ""
     with torch._tensor_str.printoptions(profile="default", linewidth=WIDTH):

@@ -213,7 +213,10 @@ class _Listener:
 
 
 def _calls(said: Sequence[AnyCall], reader: CallReader) -> list[CallTrace]:
-    """Describe the calls; a reference's result joins the answer's call with equal inputs."""
+    """Describe the calls to the answer and to references.
+
+    If a reference got the inputs of a call to the answer, its result is shown in that call.
+    """
     calls: list[CallTrace] = []
     unmatched: dict[bytes, list[int]] = {}  # calls without a reference's result, by `_key`
     for one in said:

@@ -171,7 +171,7 @@ def _attribute(holder: Any, name: str) -> Any:
 
 
 def _with_version(value: Any) -> tuple[Any, int | None]:
-    """A value, and its version: how often a tensor was changed in place; None for others."""
+    """A value, and its version: how often a tensor was changed in place, or None."""
     if not issubclass(type(value), Tensor):
         return value, None
     with torch._C.DisableTorchFunction():

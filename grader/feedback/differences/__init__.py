@@ -1,9 +1,9 @@
 """Describes in words how a wrong tensor differs from the expected tensor.
 
 The sentences are about arithmetic, never about an exercise. A sentence must be exactly true, up to
-rounding, and needs enough evidence: a single value that is twice the expected value may be chance,
-and twenty different values are not. If two explanations of the same kind fit, neither is given,
-since a wrong explanation is worse than none.
+rounding, and needs enough evidence: a single value that is twice the expected value may be chance;
+twenty such values are evidence. If two explanations of the same kind fit, neither is given, since a
+wrong explanation is worse than none.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def in_words(
 
 
 def _sentences(pair: TensorPair) -> list[Sentence]:
-    """The sentence of the first explanation that fits, or else sentences on where they differ."""
+    """The sentence of the first explanation that fits, or sentences on where the tensors differ."""
     nan = pair.theirs.isnan()
     if bool(nan.any()):
         return not_finite(pair, nan, "NaN")

@@ -46,7 +46,7 @@ def multiple(pair: TensorPair) -> Sentence | None:
 def _name(factor: float, precision: Precision) -> str:
     """A factor in words: "2 times", "1/√8 (0.3536) of"."""
     sign, size = "-" if factor < 0 else "", abs(factor)
-    most = min(256, int(1 / (8 * precision.rtol)))  # rounding hides which larger integer it is
+    most = min(256, int(1 / (8 * precision.rtol)))  # rounding blurs larger integers
     for power, root in ((1.0, ""), (0.5, "√")):
         upward = round(size ** (1 / power)) if size < 1e6 else 0
         if 2 <= upward <= most and math.isclose(upward**power, size, rel_tol=precision.rtol):
@@ -104,9 +104,9 @@ def located(pair: TensorPair) -> Sentence | None:
     place = positions_of(pair.wrong, pair.axes)
     there = "" if bool(pair.wrong.all()) else true_where_wrong(pair)
     if pair.wrong.numel() - room_of(pair.wrong) < pair.precision.chance:
-        place = diagonals(pair.wrong)  # few values outside the block are right: maybe by chance
+        place = diagonals(pair.wrong)  # the few right values may be right by chance
     if place is None:
-        # A statement about values at no nameable place needs more evidence.
+        # If the place has no name, a statement about its values needs more evidence.
         enough = int(pair.wrong.sum()) >= 6
         return Sentence(f"every value that differs {there}") if there and enough else None
     text = f"only {place.text}" if place.only else place.text

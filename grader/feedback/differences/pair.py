@@ -23,7 +23,7 @@ EXACT_INTEGER = 2.0**52  # float64 holds smaller integers exactly
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence, and a question that may end the message."""
+    """A sentence about a difference, and a question to the student, which may end the message."""
 
     text: str
     ask: str = ""
@@ -70,7 +70,7 @@ class TensorPair:
 
     def close(self, theirs: Tensor, ours: Tensor) -> Tensor:
         """A mask of the elements that agree up to rounding."""
-        # Rounding in the tensor of larger values may exceed all values of the other tensor.
+        # The tensor of smaller values sets the scale: the other's rounding may exceed its values.
         atol = self.precision.atol * min(largest(theirs), largest(ours))
         near = (theirs - ours).abs() <= atol + self.precision.rtol * ours.abs()
         return near & ours.isfinite() | (theirs == ours)
@@ -105,7 +105,7 @@ class TensorPair:
         )
 
     def levels(self, tensor: Tensor) -> int:
-        """The number of distinct values in a sample of a tensor; equal up to rounding is equal."""
+        """The number of distinct values in a sample; values equal up to rounding count once."""
         values = tensor.flatten()[:: max(1, tensor.numel() // 512)]
         values = values[values.isfinite()].sort().values
         if not values.numel():

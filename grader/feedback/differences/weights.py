@@ -108,13 +108,13 @@ def row_factors(pair: TensorPair) -> Sentence | None:
     factors = (theirs * ours).sum(-1, keepdim=True) / (ours * ours).sum(-1, keepdim=True)
     if not bool(factors.isfinite().all()) or not pair.same(theirs, ours * factors):
         return None
-    # A row of equal values is a multiple of every other row of equal values: no evidence.
+    # A row of equal values is a multiple of every other row of equal values, so it is no evidence.
     sizes = ours.abs()
     most = sizes.amax(-1, keepdim=True)
     counted = sizes > 0.01 * most
     least = sizes.masked_fill(~counted, torch.inf).amin(-1, keepdim=True)
     telling = ((counted.sum(-1, keepdim=True) > 2) & (least < 0.95 * most)).flatten()
-    # Of only two factors, one may be 1. Then `located` says more: it names the wrong rows.
+    # If there are only two factors, one may be 1: then `located` names the rows with the other.
     if pair.levels(factors[telling]) < 3 or bool((factors == 0).any()):
         return None
     return Sentence(f"each row is right but for a factor of its own{_row_sums(pair)}")
