@@ -173,7 +173,7 @@ class _Tried:
 
     @property
     def first_wrong(self) -> int:
-        """The place of the first test that is not passed."""
+        """The place of the first test that ended with a wrong result or an exception."""
         return next(n for n, result in enumerate(self.results) if result.status in WRONG)
 
 
@@ -433,9 +433,9 @@ def _scored(
 
 
 def _missed(desk: Desk, name: str, results: Sequence[TestResult]) -> list[str]:
-    """The rules at an exercise's heart that a hidden test found broken.
+    """The rules at an exercise's heart whose hidden tests did not all pass, skipped ones included.
 
-    A fault of the grader's own breaks no rule.
+    A fault of the grader's own counts as no miss.
     """
     failed = [
         test

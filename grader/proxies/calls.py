@@ -71,10 +71,7 @@ ArgumentOrder = tuple[list[int], list[str]]  # of arguments, and their keywords
 
 @dataclass
 class Seen:
-    """Everything that a case of a test leaves behind for later cases, a diagnosis or a verdict.
-
-    If the case is not run again, this replaces its effects.
-    """
+    """Everything that a case of a test leaves behind for later cases, a diagnosis or a verdict."""
 
     printed: str = ""
     results: list[CallResult] = field(default_factory=list)  # results and exceptions of calls
@@ -129,7 +126,7 @@ class Calls:
         self._hidden = hidden
 
     def end(self, seen: Seen) -> None:
-        """End a case with its `seen`, which may come from an earlier run of the same case."""
+        """End a case; later cases know what it left behind in `seen`."""
         self.before.add(seen)
         self.seen = Seen()
 
