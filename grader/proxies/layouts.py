@@ -11,7 +11,7 @@ class Layout(NamedTuple):
     """How a parameter is read as a matrix.
 
     A role's matrix has shape (d_out, d_in). A parameter holds rows of this matrix. With `by_input`,
-    it holds columns instead: each has the weights of one input feature.
+    it holds columns instead; a column has the weights of a single input feature.
     """
 
     view: Literal["last", "swapped", "first", "spread", "flat"]
