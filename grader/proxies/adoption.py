@@ -130,7 +130,7 @@ def _results(
 
 
 def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:
-    """The reference's result in evaluation mode, with these roles at zero; None if unknown."""
+    """The reference's result in evaluation mode if these roles are zero; None if unknown."""
     silent = without_biases(ours, missing) if missing else ours
     training = silent.training
     try:

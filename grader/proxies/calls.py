@@ -129,7 +129,7 @@ class Calls:
         self._hidden = hidden
 
     def end(self, seen: Seen) -> None:
-        """End a case: add its record, which may come from an earlier run of it, to `before`."""
+        """End a case: add its record to `before`. An earlier run may have made the record."""
         self.before.add(seen)
         self.seen = Seen()
 
@@ -247,7 +247,7 @@ def observed(
     altered: Sequence[str] = (),
     own_weights: bool = False,
 ) -> Observation:
-    """Make a single call under observation, and return what an `Observation` holds."""
+    """Make a single call under observation, and return its `Observation`."""
     call = _Pending(
         calls, contract, target, list(arguments), made_with, {}, observe=True, altered=altered
     )

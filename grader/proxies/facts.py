@@ -26,10 +26,10 @@ from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule, Stu
 from grader.wire import payload
 
 MOST_POSITIONS = 4  # positions that are changed one by one along an axis; half of them at each end
-MOST_NUMBERS = 1_000  # in all arguments of an example
+MOST_NUMBERS = 1_000  # elements of all arguments of an example
 CLEAR = 1e-2  # a change of the result that is neither rounding nor as large as this is unclear
-LIFT = 1.5  # added to a whole argument
-STEP = 1e-2  # in both directions, to measure a slope
+LIFT = 1.5  # constant that is added to an argument
+STEP = 1e-2  # distance of the inputs, in both directions, at which a slope is measured
 SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1  # relative differences; between these two, a fact is unclear
 
 Kind = Literal[

@@ -44,7 +44,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Adoption:
-    """A match of a student's parameters with roles. Tests of structure read `missing`, `extra`."""
+    """A match of a student's parameters with roles; tests of structure read its last two fields."""
 
     slots: tuple[Slot, ...]
     layouts: frozenset[tuple[str, Layout]]  # of the student's weights, by path

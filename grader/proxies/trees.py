@@ -74,7 +74,7 @@ def _gather(
     around: list[ParameterInfo],
     found: list[dict[str, ParameterInfo]],
 ) -> None:
-    """Sort the parameters below a path into layers and those around them."""
+    """Add each parameter below a path to its layer in `found`, or else to `around`."""
     children = _children(at, infos)
     for steps in _series(_alike(at, children), len(found)):
         in_list = all(step.isdigit() for step in steps)
@@ -147,7 +147,7 @@ def _holds_matrix(infos: Sequence[ParameterInfo]) -> bool:
 def branches(
     infos: Sequence[ParameterInfo],
 ) -> Iterator[tuple[str, tuple[ParameterInfo, ...]]]:
-    """Every path that has parameters below it, with these; paths near the root come first."""
+    """Every path with parameters below it, and these parameters; paths near the root come first."""
     below: dict[str, list[ParameterInfo]] = {}
     for info in infos:
         steps = info.path.split(".")

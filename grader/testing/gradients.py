@@ -25,8 +25,8 @@ def assert_gradients_agree(
 ) -> None:
     """Fail unless the gradients of a random projection of the result agree.
 
-    The gradients of floating-point arguments are compared. If `theirs` is a module that has adopted
-    the weights of `ours`, so are those of its parameters. `of` picks the part of the result to
+    The gradients of floating-point arguments are compared, and those of the parameters if `theirs`
+    is a module that has adopted the weights of `ours`. `of` picks the part of the result to
     differentiate.
     """
     their_arguments, our_arguments = _leaves(arguments), _leaves(arguments)

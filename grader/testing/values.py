@@ -94,7 +94,7 @@ def assert_rises_in_float64(
     tested separately.
     """
     step = 1e-8
-    # In one call, since a recording treats inputs that are so close as equal.
+    # Both inputs share a call, since a recording treats inputs that are so close as equal.
     both = torch.cat([x, x + step])
     their_slopes, our_slopes = (_rise(call(both).detach()) / step for call in (theirs, ours))
     assert_that(agree(their_slopes, our_slopes, SLOPES), THROUGH_FLOAT32)
