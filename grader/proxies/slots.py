@@ -44,7 +44,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Adoption:
-    """A match of a student's parameters with roles; tests of structure read its last two fields."""
+    """A match of parameters with roles. Tests of structure read `missing` and `extra`."""
 
     slots: tuple[Slot, ...]
     layouts: frozenset[tuple[str, Layout]]  # of the student's weights, by path
