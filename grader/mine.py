@@ -243,7 +243,7 @@ def _sort(
 
 
 def _sorted(called: Callable[..., Any], sort: Sort, own: int = 0) -> Callable[..., Any]:
-    """Wrap a callable so that its arguments are sorted; the first `own` (for `self`) stay first."""
+    """Wrap a callable so that it sorts its arguments, but not the first `own` (such as self)."""
 
     @wraps(called)
     def call(*given: Any, **named: Any) -> Any:

@@ -1,7 +1,8 @@
 """The kit's fixtures for plain pytest: ``pytest solutions/graders --submission PATH``.
 
 Pytest loads this plugin in every project of the environment. Therefore the plugin does nothing
-unless pytest runs in or on a course. Importing it is cheap: only the fixtures load torch.
+unless pytest is started in a course or with a path into a course. Importing the plugin is cheap:
+only the fixtures load torch.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class _Fixtures:
 
     @pytest.fixture
     def make(self, request: pytest.FixtureRequest) -> Make:
-        """Seeded inputs for this test."""
+        """A maker of random inputs, seeded for this test."""
         exercise = _declared(request)["exercise"]
         desk: Desk = request.getfixturevalue("_grader_desk")
         label = request.node.callspec.id if hasattr(request.node, "callspec") else ""
@@ -119,7 +120,7 @@ class _Fixtures:
 
     @pytest.fixture
     def reference(self, request: pytest.FixtureRequest, make: Make) -> Reference:
-        """The course's references."""
+        """The reference solutions of the course."""
         desk: Desk = request.getfixturevalue("_grader_desk")
         return desk.reference(make)
 

@@ -47,7 +47,7 @@ class Scene:
 
     text: str
     focus: Sequence[tuple[int, int]]  # (row, column); the head with most weight there is shown
-    meaning: str  # what the focus is: "the units, to know the carry"
+    meaning: str  # a phrase for the focus: "the character before"
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def can_show(console: Console, text: str) -> bool:
 def conclude(learning: Learning, console: Console, name: str) -> list[Head]:
     """Print the results and return all attention heads.
 
-    Of the heads, the one with the most weight on the scene's focus is drawn.
+    It also draws the head with the most weight on the scene's focus.
     """
     learning.finish()
     console.print()

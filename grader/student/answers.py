@@ -19,7 +19,7 @@ from grader.wire import KERNEL, SourceText, Wanted
 from grader.wire.definitions import find_definitions, skeleton, skeletons
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, read_file
 
-Digests = Mapping[str, str]  # by exercise; a stub has no digest
+Digests = Mapping[str, str]  # the digest of each answer, by exercise; a stub has none
 UNKNOWN = ""  # the digest of an answer without a known text
 
 Definitions = Mapping[str, tuple[str, ...]]  # by exercise: the text of each of its definitions
@@ -36,7 +36,7 @@ _read = lru_cache(maxsize=256)(read_file)
 
 
 def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
-    """The digest of each exercise that is written in a saved file, or in cells that ran.
+    """The digest of each answer that is written in a saved file, or in cells that ran.
 
     A digest covers the code of the answer and of all definitions that the answer uses, without
     comments, docstrings and annotations. A definition in the cells replaces a saved one.
@@ -49,7 +49,7 @@ def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
 
 
 class _Answers:
-    """The answers in some files; of several definitions, the one that a check would use counts."""
+    """The answers in some files. Among several definitions of a name, a check's choice counts."""
 
     def __init__(
         self, course: Course, sources: Sequence[SourceText], stubs: Mapping[str, str]
@@ -58,7 +58,7 @@ class _Answers:
         self._stubs = stubs
         self._files = [_read(source) for source in sources]
         self._found: dict[str, tuple[str, TopStatement | None]] = {}
-        self._makers: dict[str, dict[str, list[TopStatement]]] = {}  # by file, and by name
+        self._makers: dict[str, dict[str, list[TopStatement]]] = {}  # by file, then by name
 
     def digest(self, name: str) -> str | None:
         """The digest of an answer and the code that it uses; None if the answer is unwritten."""

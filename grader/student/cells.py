@@ -69,7 +69,7 @@ MISSPELT = (
 NEARLY = "{name} is not defined; did you mean {near}?"
 NOT_IMPORTED = "{name} is not defined: is `import {name}` missing?"
 SHOWN = 60  # characters of a line of code in a message
-NEAR = 0.8  # the similarity of two names, for `difflib`, from which one may be a misspelling
+NEAR = 0.8  # the least similarity (of `difflib`) between a name and its misspelling
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ class Cells:
 
     ran: Sequence[str] = ()  # by execution number; the last cell is running now
     file: Path | None = None
-    names: Collection[str] = ()  # of variables in the kernel
+    names: Collection[str] = ()  # the kernel's variables
 
     def sources(self, course: Course) -> tuple[SourceText, ...]:
         """The sources of a check: the cells that ran, and the files that these cells may import."""
         return (*self._files(course), SourceText(KERNEL, tuple(self.ran[1:])))
 
     def _files(self, course: Course) -> tuple[SourceText, ...]:
-        """The saved files: the student's own, and those next to the notebook if it is elsewhere."""
+        """The saved files of the student, and those next to a notebook in another folder."""
         found = {file.name: file for file in own_files(course)}
         folder = (self.file.parent if self.file is not None else Path.cwd()).resolve()
         if not {*own_folders(course)} & {folder, *folder.parents}:
@@ -193,7 +193,7 @@ class Cells:
                 yield EDITED.format(name=name, other="another", than="than this kernel")
 
     def _without_text(self, name: str, files: Sequence[SourceText]) -> str:
-        """A sentence about a variable of the kernel that no cell and no file defines; or empty."""
+        """A sentence about a variable of the kernel that no cell or file defines; empty if none."""
         makers = [made.node for text in self.ran if (made := _makes(text, name))]
         if makers and isinstance(makers[-1], (ast.Import, ast.ImportFrom)):
             words = {*re.findall(r"\w+", ast.unparse(makers[-1]))}
@@ -202,7 +202,7 @@ class Cells:
         return NO_TEXT.format(name=name) if name in self.names and not makers else ""
 
     def _doubt(self, name: str, exercises: Collection[str]) -> str:
-        """A sentence about a later cell that was probably meant to define this name; or empty."""
+        """A sentence about a later cell probably meant to define this name; empty if none."""
         made = [n for n, text in enumerate(self.ran) if _makes(text, name)]
         for count in range(made[-1] + 1, len(self.ran)) if made else ():
             file = read_file(SourceText("cell.ipynb", (self.ran[count],)))
@@ -293,7 +293,7 @@ def _show_explained(
 
 
 def explained(error: BaseException, cells: Cells) -> Iterator[str]:
-    """The explanation of an error in a cell: a single line, or no line."""
+    """The explanation of an error in a cell: at most one line."""
     try:
         course = load_course(find_course(None, student=True))
     except CallError:

@@ -34,7 +34,7 @@ class Checker:
         self._answers = answers
 
     def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
-        """Run the public tests of these exercises or units; by default of all that were opened.
+        """Run the public tests of these exercises or units; by default of all in this checker.
 
         Raises `CallError` if there is nothing to check.
         """
@@ -43,7 +43,7 @@ class Checker:
         return check_exercises(self._desk, submission, chosen, self._solved())
 
     def _solved(self) -> frozenset[str]:
-        """The exercises that the student has solved before; empty for answers elsewhere."""
+        """The exercises that the student has solved before; none for answers in another folder."""
         folder = self._desk.course.folder
         if self._answers.resolve() == folder:
             with suppress(CallError):  # without progress, checks still work

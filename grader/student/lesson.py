@@ -82,7 +82,8 @@ class Lesson:
     def statement(self, name: str) -> Statement | str:
         """The statement of an exercise, or a message if the statement cannot be read.
 
-        If the student has broken the file or deleted the docstring, an earlier reading is used.
+        If the student has broken the file or deleted the docstring, the statement that was
+        read earlier is returned.
         """
         try:
             found = statement(self.course, name)
@@ -94,7 +95,7 @@ class Lesson:
         return found
 
     def about_unit(self, name: str) -> str:
-        """The introduction of a unit, if this is its first exercise; empty for the others."""
+        """The introduction of the unit that this exercise begins; empty for other exercises."""
         unit = self.course.unit_of[name]
         if name != next(one for one, its in self.course.unit_of.items() if its == unit):
             return ""

@@ -10,7 +10,7 @@ from grader.feedback.verdict import WORDINGS
 from grader.student.standing import Standing, State
 
 NEXT = "next: {}, in {}"
-UNSURE = "?", "yellow"  # for an answer whose present text is unchecked
+UNSURE = "?", "yellow"  # for an answer that was not checked since its last change
 SIGNS: Mapping[State, tuple[str, str]] = {
     "solved": (WORDINGS["passed"].sign, WORDINGS["passed"].color),
     "failing": (WORDINGS["failed"].sign, WORDINGS["failed"].color),

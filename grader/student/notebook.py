@@ -110,7 +110,7 @@ def _shown(called: Sequence[str], desk: Desk, cells: Cells) -> Told:
 
 
 def found_course(given: str | Path | None) -> Path:
-    """The folder of the course: `given`, or the nearest one upward."""
+    """The folder of the course: `given`, or else the nearest course upward."""
     if given is not None:
         return find_course(Path(given))
     try:

@@ -52,9 +52,10 @@ class _Brief(BaseException):
 
     def _render_traceback_(self) -> list[str]:
         wrap = partial(textwrap.wrap, width=WIDTH, break_long_words=False)
+        # A line that fits keeps its spaces, because a caret in it may mark a column.
         return [
             part
-            for line in f"grader: {self}".splitlines()  # short lines keep spaces, for a caret
+            for line in f"grader: {self}".splitlines()
             for part in ([line] if len(line) <= WIDTH else wrap(line))
         ]
 
@@ -69,7 +70,7 @@ class CheckStopped(_Brief, KeyboardInterrupt):
 
 @dataclass(frozen=True, repr=False)
 class Told:
-    """Lines of text, which notebooks show without styles."""
+    """A result that consists of lines of plain text."""
 
     lines: str
 

@@ -50,7 +50,7 @@ def reset_exercises(course: Course, name: str) -> Path:
         after = _reset(course, before, name)
         made = _kept(course, name)
         if after == before and made:
-            return made[-1].path  # `undo` should bring back the answer, and not this stub
+            return made[-1].path  # after another backup, undo would bring back this stub
         kept = _keep(course, name, before)
         write_whole(path, after)
     return kept
@@ -82,7 +82,7 @@ def undo(course: Course, name: str) -> Path | None:
 
 
 def can_reset(course: Course, name: str) -> bool:
-    """Whether a reset is possible: a student's bundle has untouched copies of the stubs."""
+    """Whether a reset is possible: it needs the untouched stubs in a student's bundle."""
     unit = _unit(course, name)
     return course.pristine(unit) != course.stub_file(unit)
 
@@ -109,7 +109,7 @@ def _is_one_step(course: Course, name: str, one: bytes, other: bytes) -> bool:
 
 
 def _brought_back(course: Course, name: str, now: bytes, last: _Kept) -> bytes:
-    """The present text with the definition of an exercise replaced by that of a backup."""
+    """The present text of a file, with the definition of an exercise taken from a backup."""
     unit = _unit(course, name)
     path = course.stub_file(unit)
     if name not in course.exercises:
@@ -184,7 +184,7 @@ def _keep(course: Course, name: str, data: bytes) -> Path:
 
 @dataclass(frozen=True)
 class _Text:
-    """The lines of a file with their endings, its encoding, and its usual ending."""
+    """The lines of a file with their endings, its encoding, and the usual line ending."""
 
     lines: Sequence[str]
     encoding: str
@@ -272,7 +272,7 @@ def _replaced(text: _Text, spans: Sequence[Span], stub: Sequence[str]) -> list[s
 def _is_python(text: str) -> bool:
     try:
         with warnings.catch_warnings(action="ignore"):
-            compile(text, "<text>", "exec", dont_inherit=True)  # sees a return outside a function
+            compile(text, "<text>", "exec", dont_inherit=True)  # finds a return outside a function
     except UNPARSABLE:
         return False
     return True

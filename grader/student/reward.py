@@ -28,7 +28,7 @@ class Reward:
 
     progress: str  # a line with the solved exercises and points
     sections: tuple[tuple[str, str], ...]  # heading and paragraph of each text
-    look: str  # the command that shows the unit at work, if all of the unit is solved
+    look: str  # the command for the unit's look, if the whole unit is solved
 
 
 def reward(standing: Standing, name: str) -> Reward:

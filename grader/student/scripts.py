@@ -138,7 +138,7 @@ def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
 
 @contextmanager
 def ended_by_answers(called: str) -> Iterator[None]:
-    """Turn any exception in the `with` block into a `CallError` that names the line."""
+    """Turn any exception in the `with` block into a `CallError` with the line of student code."""
     try:
         yield
     except CallError:

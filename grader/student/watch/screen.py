@@ -128,8 +128,8 @@ class Board(Screen[None]):
         self._checking = False
         self._elsewhere = ""  # another exercise, if its answer was saved last
         self._left_out: dict[str, Sequence[str]] = {}  # lines below the verdict, by exercise
-        self._whole: bool | None = None  # show the whole statement? None: on a tall screen
-        self._waited = 0  # seconds until torch is loaded
+        self._whole: bool | None = None  # whether all of a statement is shown; None: see TALL
+        self._waited = 0  # seconds that loading torch has taken so far
         self._own_save = False  # a reset or undo writes the next save: keep its note
 
     def compose(self) -> ComposeResult:
@@ -160,7 +160,7 @@ class Board(Screen[None]):
         self._no_more_saves.set()
 
     def end(self, patience: float | None) -> bool:
-        """End the checks; returns whether they ended within `patience` seconds (None: wait)."""
+        """End the checks; returns whether they ended within `patience` seconds, if it is given."""
         self._next_check.cancel()
         last = self._thread.submit(self._checks.close)
         self._thread.shutdown(wait=False)
@@ -572,5 +572,5 @@ class WatchApp(App[None]):
         return self.board
 
     def close(self, patience: float | None = None) -> bool:
-        """End the checks; returns whether they ended within `patience` seconds (None: wait)."""
+        """End the checks; returns whether they ended within `patience` seconds, if it is given."""
         return self.board.end(patience)
