@@ -76,7 +76,6 @@ class Seen:
     printed: str = ""
     results: list[CallResult] = field(default_factory=list)  # results and exceptions of calls
     made: dict[int, CallResult] = field(default_factory=dict)  # descriptions of modules, by handle
-    asked: set[str] = field(default_factory=set)  # exercises that the test used
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # forbidden uses, by exercise
     changed: dict[str, set[int]] = field(default_factory=dict)  # changed arguments, by exercise
     habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `Adoption.habit`
@@ -121,13 +120,13 @@ class Calls:
 
     def begin(self, seed: int, exercise: str, memory_mb: int | None, hidden: bool) -> None:
         """Begin a case: add the last case's record to `before`, and empty `seen`."""
-        self.end(self.seen)
+        self.end()
         self.session.begin_test(seed, exercise, memory_mb)
         self._hidden = hidden
 
-    def end(self, seen: Seen) -> None:
-        """End a case; later cases know what it left behind in `seen`."""
-        self.before.add(seen)
+    def end(self) -> None:
+        """End a case; `before` keeps the record that it leaves in `seen`."""
+        self.before.add(self.seen)
         self.seen = Seen()
 
     def uses(self, exercise: str) -> list[wire.Use]:
