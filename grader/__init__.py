@@ -9,7 +9,8 @@ matrix. ``grader.experiment("saturation")`` runs an experiment. ``grader.list()`
 ``grader.pack()`` and ``grader.play("addition")`` do the same as the commands.
 """
 
-# This module imports nothing at the top, not even Python's own modules: see `grader.__main__`.
+# For safety, this module imports nothing at the top, not even the standard library: the docstring
+# of `grader.__main__` says why.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ __all__ = ["check", "experiment", "heatmap", "hint", "list", "pack", "play"]
 
 
 def __getattr__(name: str) -> "Any":
-    """Import a function at its first use, because that loads torch."""
+    """Import each function at its first use only, because the import loads torch."""
     if name == "play":
         from grader.playing.notebook import play
 
@@ -40,7 +41,7 @@ def __getattr__(name: str) -> "Any":
 
 
 def _serve_a_notebook() -> None:
-    """In a notebook, explain missing names from now on, and start what answers run in."""
+    """In a notebook, explain errors about missing names, and start the worker that runs answers."""
     try:
         shell = get_ipython()  # type: ignore[name-defined]
     except NameError:
@@ -53,7 +54,7 @@ def _serve_a_notebook() -> None:
 
         from grader.unsandboxed.worker import of_this_kernel
 
-        with suppress(OSError):  # the first check tries again, and says why not
+        with suppress(OSError):  # the first check tries again, and reports the error
             of_this_kernel()
 
 
@@ -61,5 +62,5 @@ _serve_a_notebook()
 
 
 def __dir__() -> "Sequence[str]":
-    """The names for completion, including those not loaded yet."""
+    """The names that an editor can complete, including functions that are not imported yet."""
     return sorted({*globals(), *__all__})

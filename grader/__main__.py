@@ -1,11 +1,11 @@
 """The entry point of ``grader``, as a script or as ``python -m grader``.
 
-It imports the rest, runs the command, and exits quietly on Ctrl-C.
+It imports the program, runs the command, and exits without a traceback on Ctrl-C.
 
-With ``python -m``, Python searches the working directory first for modules, and that may be a
-submission. Therefore this module removes it from the path before it imports anything, and the
-package itself imports nothing. It cannot protect against a folder ``grader`` in the working
-directory, or against the few modules that Python loads before this one.
+With ``python -m``, Python searches the working directory first for modules, and the working
+directory may be a submission. Therefore this module removes it from the path before it imports
+anything, and ``grader/__init__.py`` imports nothing. This cannot protect against a folder
+``grader`` in the working directory, or against the few modules that Python loads before this one.
 """
 
 import sys
@@ -14,9 +14,9 @@ import sys
 def main() -> None:
     """Run the program, and exit with its code.
 
-    Ctrl-C during an import exits at once, because an interrupted compiled module may crash or raise
-    any exception, and torch may ignore its failure. At other times the signal is remembered, so
-    that the exit code is 130 even if another exception replaces the interrupt.
+    Ctrl-C during an import exits at once: an interrupted compiled module may crash or raise any
+    exception, and torch may ignore that a module failed. At other times the signal is remembered.
+    Then the exit code is 130 even if another exception replaces the `KeyboardInterrupt`.
     """
     import os
     import signal

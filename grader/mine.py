@@ -1,11 +1,12 @@
 """A student's own answers for notebooks and scripts: ``from grader.mine import apply_rope``.
 
-Each import reads the saved files, picks the definition that a check would pick, and runs it in this
-process with all that it needs. It prints the definition's place.
+Each import reads the saved files and picks the definition that a check would pick. It runs that
+definition, and all code that the definition uses, in this process, and prints the file and line.
 
-`yours` and `figures` are for experiments, which run before an answer is solved and use a stand-in
-until then. A course's scripts pass arguments by position, as a grading does. If a student's
-arguments have another order, they are sorted by their names.
+`yours` and `figures` are for experiments. An experiment uses a stand-in, such as a function of
+torch, until the student has solved the exercise. A course's scripts pass arguments by position, in
+the order of the exercise's signature. If a student's parameters have another order, the arguments
+are sorted by the parameters' names.
 """
 
 from __future__ import annotations
@@ -47,18 +48,18 @@ STAND_IN = "{}: {} ({})"
 UNSOLVED = "yours comes here once it is solved"
 CHANGED = "yours comes here once it is checked again: it has changed"
 
-HALF_A_DIGIT = 5e-5 + 2e-6  # of four decimals, plus rounding in float32
+HALF_A_DIGIT = 5e-5 + 2e-6  # half of the fourth decimal, plus a rounding error of float32
 OTHER_FIGURES = "other figures (right answers may draw in another order, or on another machine)"
 
 Answer = TypeVar("Answer")
 
 
 def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
-    """The student's answer to an exercise once it is solved, and `instead` until then.
+    """The student's answer to an exercise once it is solved; until then, the stand-in `instead`.
 
-    Prints whether the student's answer or a stand-in is used; `whose` names the stand-in's author.
-    In a notebook, a definition in its cells comes first, as in a check. If the saved answer does
-    not run any more, the stand-in is used and the reason is printed.
+    Prints whether the student's answer or the stand-in is used; `whose` names the stand-in's
+    author. A definition in the notebook's cells takes precedence over a saved one, as in a check.
+    If the saved answer no longer runs, the stand-in is used and the reason is printed.
     """
     course = load_course(found_course(None))
     shell = running_shell()
@@ -85,9 +86,9 @@ def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
 
 
 def figures(what: str, published: Sequence[Any], made: Tensor | None, whose: str = "yours") -> None:
-    """Print published figures, and whether `made` agrees with them to all four decimals.
+    """Print published numbers, and whether the tensor `made` agrees with them to four decimals.
 
-    `made` is None if there is no answer to compare yet.
+    `what` is the heading. `made` is None if there is no answer to compare yet.
     """
     printed = torch.tensor(published, dtype=torch.float64)
     print(f"\n{what}")
@@ -103,10 +104,11 @@ def figures(what: str, published: Sequence[Any], made: Tensor | None, whose: str
 
 
 def __getattr__(name: str) -> Any:
-    """The answer to the exercise of this name; raises `NotChecked` if there is none."""
+    """The student's answer to the exercise of this name; raises `NotChecked` without an answer."""
     if name.startswith("_"):
         raise AttributeError(name)
-    # Only for the course's scripts: a student's own code uses the student's order of arguments.
+    # Sort arguments only for the course's scripts: a student's own code passes arguments in the
+    # student's own order.
     by_script = sys._getframe(1).f_globals.get("__name__") == SCRIPT
     try:
         course = load_course(found_course(None))
@@ -117,7 +119,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _definition(course: Course, name: str) -> tuple[wire.Found, Any]:
-    """The definition of an exercise's answer, as it was found and as an object."""
+    """The answer to an exercise: its definition as found in a file, and the function or class."""
     course.one(name, "import its exercises by name")
     answers = _answers(course, read_answers(course.folder, course))
     found = next(one for one in answers.listing.found if one.name == name)
@@ -138,9 +140,9 @@ def _definition(course: Course, name: str) -> tuple[wire.Found, Any]:
 
 
 def places_of(course: Course, names: Sequence[str]) -> dict[str, str]:
-    """The places of these answers, followed by those of other answers that they use.
+    """The file and line of each of these answers, then of the other answers that they use.
 
-    Raises a `CallError` that names all unwritten answers.
+    If some answers are unwritten, raises a `CallError` that names all of them.
     """
     for name in names:
         course.one(name, "name its exercises")
@@ -168,7 +170,7 @@ _last: _Answers | None = None
 
 
 def _answers(course: Course, submission: Submission) -> _Answers:
-    """The loaded answers, cached until a file changes, so that answers share their classes."""
+    """Load the answers; cached until a file changes, so that all answers use the same classes."""
     global _last
     if _last is not None and _last.submission == submission:
         return _last
@@ -192,13 +194,13 @@ def forget() -> None:
         _last = None
 
 
-# --- arguments in the contract's order -----------------------------------------------------------
+# --- the order of arguments ----------------------------------------------------------------------
 
 Sort = Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _as_graded(course: Course, found: wire.Found, made: Any) -> Any:
-    """The answer with its arguments in the contract's order."""
+    """Wrap an answer, so that it takes its arguments in the order of the exercise's signature."""
     contract = _contracts(course).get(found.name)
     if contract is None:
         return made
@@ -211,7 +213,7 @@ def _as_graded(course: Course, found: wire.Found, made: Any) -> Any:
 
 
 def _contracts(course: Course) -> Mapping[str, Contract]:
-    """The course's contracts; empty if the course cannot be checked."""
+    """Each exercise's contract (signature and shapes); empty if they cannot be loaded."""
     with suppress(CallError):
         return (open_oracle(course) if course.has_solutions else Recorded(course)).contracts
     return {}
@@ -222,7 +224,10 @@ def _sort(
     listed: Sequence[wire.Argument] | None,
     aliases: Mapping[str, Sequence[str]],
 ) -> Sort | None:
-    """A function from arguments in the contract's order to a call; None if both are the same."""
+    """A function that sorts arguments in the contract's order for a student's function.
+
+    None if both orders are the same.
+    """
     counts = range(len(signature.parameters) + 1)
     orders = [argument_order(signature, listed, count, aliases) for count in counts]
     if not any(names for _, names in orders):
@@ -238,7 +243,7 @@ def _sort(
 
 
 def _sorted(called: Callable[..., Any], sort: Sort, own: int = 0) -> Callable[..., Any]:
-    """Wrap a callable so that it sorts its arguments, except the first `own` (self)."""
+    """Wrap a callable so that it sorts its arguments, but not the first `own` (such as self)."""
 
     @wraps(called)
     def call(*given: Any, **named: Any) -> Any:
@@ -249,7 +254,10 @@ def _sorted(called: Callable[..., Any], sort: Sort, own: int = 0) -> Callable[..
 
 
 def _sorted_class(made: type[nn.Module], init: Sort | None, forward: Sort | None) -> type:
-    """A subclass that sorts arguments; it leaves `forward` as the student's own methods call it."""
+    """A subclass whose constructor and calls sort arguments.
+
+    `forward` itself is unchanged, because the student's own methods may call it.
+    """
     changed: dict[str, Any] = {"__module__": made.__module__, "__qualname__": made.__qualname__}
     if init is not None:
         changed["__init__"] = _sorted(made.__init__, init, own=1)

@@ -1,7 +1,8 @@
 """The kit's fixtures for plain pytest: ``pytest solutions/graders --submission PATH``.
 
-Pytest loads this plugin in every project of the environment, so it does nothing unless a course is
-near. Importing it is cheap: only a fixture loads torch.
+Pytest loads this plugin in every project of the environment. Therefore the plugin does nothing
+unless pytest is started in a course or with a path into a course. Importing the plugin is cheap:
+only the fixtures load torch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Options for running a course's tests with plain pytest."""
+    """Add the command-line options for running a course's tests with plain pytest."""
     if not _near_a_course(pluginmanager.get_plugin("pytestconfig")):
         return
     group = parser.getgroup("grader", "attention-grader")
@@ -42,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Offer the fixtures, and declare the marker that `grader.testing.rung` sets."""
+    """Register the fixtures and the markers that `grader.testing.rung` sets."""
     if not _near_a_course(config):
         return
     config.pluginmanager.register(_Fixtures(), "grader_fixtures")
@@ -58,17 +59,18 @@ def _near_a_course(config: Any) -> bool:
     if os.environ.get(NAMED):
         return True
     called = config.invocation_params
-    # All arguments, and `testpaths` once they are read; those that are not paths find no course.
+    # Try all arguments, and `testpaths` once pytest has read them. Arguments that are not paths
+    # find no course.
     given = [*called.args, *getattr(config, "args", ())]
     for place in ("", *(str(argument).partition("::")[0] for argument in given)):
-        with suppress(OSError, ValueError):  # it cannot be a path
+        with suppress(OSError, ValueError):  # the argument cannot be a path
             if nearest_course(Path(called.dir, place)) is not None:
                 return True
     return False
 
 
 class _Fixtures:
-    """The fixtures of a course's tests."""
+    """The fixtures `make`, `reference` and `student` of a course's tests."""
 
     @pytest.fixture(scope="session")
     @classmethod
@@ -82,7 +84,8 @@ class _Fixtures:
         foreign = config.getoption("--submission", None) is not None
         with ExitStack() as stack:
             with _in_one_line():
-                # The test file's own course: its code has run already, so it is trusted.
+                # The course of the test file. Pytest has already run that file, so its course is
+                # trusted.
                 course = load_course(nearest_course(path.parent) or find_course(None))
                 order = Order(
                     course,
@@ -109,7 +112,7 @@ class _Fixtures:
 
     @pytest.fixture
     def make(self, request: pytest.FixtureRequest) -> Make:
-        """Seeded inputs for this test."""
+        """A maker of random inputs, seeded for this test."""
         exercise = _declared(request)["exercise"]
         desk: Desk = request.getfixturevalue("_grader_desk")
         label = request.node.callspec.id if hasattr(request.node, "callspec") else ""
@@ -117,20 +120,20 @@ class _Fixtures:
 
     @pytest.fixture
     def reference(self, request: pytest.FixtureRequest, make: Make) -> Reference:
-        """The course's references."""
+        """The reference solutions of the course."""
         desk: Desk = request.getfixturevalue("_grader_desk")
         return desk.reference(make)
 
     @pytest.fixture
     def student(self, request: pytest.FixtureRequest, make: Make) -> Student:
-        """The submission's answers, as remote objects."""
+        """The submission's answers, as proxies: each call runs in the process of the submission."""
         seat: Seat = request.getfixturevalue("_grader_student")
         return seat.begin(make, _declared(request)["memory_mb"])
 
 
 @contextmanager
 def _in_one_line() -> Iterator[None]:
-    """Fail the test with only the message of a `CallError`."""
+    """Turn a `CallError` into a failure of the test that shows only the message."""
     try:
         yield
     except CallError as error:
@@ -138,7 +141,7 @@ def _in_one_line() -> Iterator[None]:
 
 
 def _declared(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The arguments of a test's rung."""
+    """The arguments of the `rung` that decorates a test."""
     marker = request.node.get_closest_marker("grader")
     if marker is None:
         request.raiseerror(

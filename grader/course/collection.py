@@ -41,8 +41,8 @@ class rung:  # noqa: N801
     `rules` are the keys of the statement's rules that a test checks; `COMPUTES` and `RETURNS` are
     built in. If the cases of a test check different rules, `quotes` sets those of a case.
 
-    The engine itself checks *exists* and *signature*. When a rung fails, later rungs that depend
-    on it are skipped, to report a bug only once. Shape tests carry no points.
+    The engine itself checks *exists* and *signature*. When one of the first four rungs fails, all
+    later rungs are skipped, to report a bug only once. Shape tests carry no points.
     """
 
     order = (

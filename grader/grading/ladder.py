@@ -431,9 +431,9 @@ def _scored(
 
 
 def _missed(desk: Desk, name: str, results: Sequence[TestResult]) -> list[str]:
-    """The rules at an exercise's heart that a hidden test found broken.
+    """The rules at an exercise's heart that a hidden test quotes which failed or was skipped.
 
-    A test in which the grader itself failed breaks no rule.
+    A test in which the grader itself failed counts as passed here.
     """
     failed = [
         test

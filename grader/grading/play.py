@@ -78,7 +78,8 @@ def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) 
             raise
         except BaseException as error:
             ended = _ended(desk, seat, test, error, words)
-    seen = replace(seat.calls.seen, printed=seat.session.printed)
+    seen = seat.calls.seen
+    seen.printed = seat.session.printed
     ended = replace(
         ended,
         picture=None if hidden else ended.picture,
@@ -89,7 +90,7 @@ def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) 
     )
     if desk.margins is not None and ended.margin is not None:
         desk.margins.append((test, case, ended.margin))
-    seat.calls.end(seen)
+    seat.calls.end()
     return ended
 
 

@@ -1,7 +1,7 @@
-"""Lists the files in a zip as those of a folder, and survives hostile archives.
+"""Lists the files in a zip like those in a folder; the zip may be hostile.
 
-An entry's name is only shown and compared, never used as a path on this machine. An entry that
-leads out of the archive costs its author one line, and the other files count. Only an archive
+An entry's name is only shown and compared, never used as a path on this machine. If its path leads
+out of the archive, the entry is reported to its author, and the other files count. Only an archive
 that `zipfile` cannot open is rejected as a whole.
 """
 
@@ -80,7 +80,7 @@ def _as_unreadable(why: str) -> Iterator[None]:
     except Unreadable:
         raise
     except Exception as error:
-        # A bad archive can cause EINVAL, by a seek to an invalid offset. Other errors are ours.
+        # A bad archive can cause EINVAL, by a seek to an invalid offset, but no other `OSError`.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
         raise Unreadable(why) from None
@@ -133,7 +133,7 @@ def _item(archive: ZipFile, entry: ZipInfo) -> FileItem | None:
 
 
 def _whole(archive: ZipFile, entry: ZipInfo) -> bytes:
-    """The bytes of an archive, or of a system's own file, inside a download."""
+    """The bytes of an entry in a download: a student's archive, or a learning system's own file."""
     if why_not := _refusal(entry):
         raise Unreadable(why_not)
     return _read(archive, entry, files.MAX_ARCHIVE)
@@ -186,7 +186,7 @@ def _refusal(entry: ZipInfo) -> str | None:
         return NOT_PLAIN
     if entry.flag_bits & 0x2041:  # each bit marks a kind of encryption
         return ENCRYPTED
-    if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others may take much memory
+    if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others can exhaust memory
         return METHOD
     if entry.file_size > max(files.RATIO_FROM, files.MAX_RATIO * entry.compress_size):
         return BOMB
@@ -209,7 +209,7 @@ def _read(archive: ZipFile, entry: ZipInfo, most: int = files.MAX_FILE) -> bytes
 
 
 def _name(entry: ZipInfo) -> str:
-    """An entry's name, not cut at a NUL. UTF-8 is tried first, as many programs omit its flag."""
+    """An entry's name, not cut at a NUL, as UTF-8 if possible: many programs omit its flag."""
     name = entry.orig_filename
     if not entry.flag_bits & 0x800:
         with suppress(UnicodeError):
@@ -218,7 +218,7 @@ def _name(entry: ZipInfo) -> str:
 
 
 def _safe_parts(name: str) -> Parts:
-    name = name.replace("\\", "/")  # some programs on Windows write these
+    name = name.replace("\\", "/")  # some programs on Windows write backslashes
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in parts:
         raise Unreadable(ESCAPES)
@@ -236,7 +236,7 @@ def _path(name: str) -> Parts:
     if any(skipped(part, folder=True) for part in parts[:-1]):
         return ()
     if re.search(r"[\x00-\x1f\x7f-\x9f]", name):
-        # Programs disagree on where such a name ends. A Mac's "Icon\r" holds no answer.
+        # Programs disagree on where such a name ends. A Mac's "Icon\r" is no answer: ignore it.
         if re.search(r"\.(py|ipynb|zip)", name, re.IGNORECASE):
             raise Unreadable(CONTROLS)
         return ()

@@ -48,10 +48,10 @@ class Arrivals:
     people: Mapping[str, Person] = field(
         default_factory=dict
     )  # by student, absent students included
-    notices: tuple[str, ...] = ()  # for the instructor: a line for each path, and for oddities
-    # Why conflicting submissions are left out, by each name that their grade would have.
+    notices: tuple[str, ...] = ()  # for the instructor: a line for each path and each oddity
+    # Why submissions are left out, by each name that their grade would have in the gradebook.
     conflicts: Mapping[str, str] = field(default_factory=dict)
-    refused: str = ""  # why the folder could not be read; only `arriving` sets it
+    refused: str = ""  # why the folder could not be read; only `arriving` sets this
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class _Arrived:
     place: Path
     submission: Submission
     people: tuple[Person, ...] = ()
-    number: tuple[str, str] | None = None  # the system, and its number for the student or group
+    number: tuple[str, str] | None = None  # a system, and its number for the student or group
     moment: tuple[float, ...] = ()
-    members: Mapping[str, Person] = field(default_factory=dict)  # by name; `_named` fills it
+    members: Mapping[str, Person] = field(default_factory=dict)  # by name; set by `_named`
 
 
 def find_submissions(
@@ -119,7 +119,10 @@ def take_in(
 def _arrivals(
     paths: Sequence[Path], course: Course, roster: Roster, downloads: Sequence[Downloads]
 ) -> tuple[Arrivals, list[str]]:
-    """As `take_in`, but may be empty; also returns the names of files that are no submission."""
+    """Find and read submissions, possibly none; also return names of files that are no submission.
+
+    See `take_in`.
+    """
     units = {unit.name for unit in course.units}
     own_places = {secret.resolve().parent for secret in course.secrets}
     for path in paths:
@@ -154,7 +157,7 @@ def _require(path: Path, own_places: Collection[Path]) -> None:
     """Raise `CallError` if the path does not exist, or is the course itself."""
     try:
         there = path.exists()
-    except OSError as error:  # a name that is too long, a folder that is closed
+    except OSError as error:  # such as a name that is too long, or a folder without access
         raise CallError(f"{_at(path)}: {reason(error)}") from None
     if not there:
         raise CallError(f"there is no such file or folder: {_at(path)}")
@@ -175,9 +178,10 @@ def _recognised(
 ) -> dict[Path, Downloads | None]:
     """For each path, the system whose download it is, or None.
 
-    A student can pack a zip with names like those of Canvas, and must not submit for others by it.
-    Therefore a zip counts as a download only under a name that the system gives it. Of several
-    zips, either all count as downloads or none does: a class may be graded as ``*.zip``.
+    With a zip that looks like a download of Canvas, a student could submit for others. Therefore a
+    zip counts as a download only if its own name is one that the system gives to downloads. Of
+    several zips, either all count as downloads or none does: they may be a class's submissions,
+    passed as ``*.zip``.
     """
     found = {path: _made_by(path, units, downloads) for path in paths}
     for path, made in found.items():
@@ -211,7 +215,7 @@ def _made_by(
 
 
 def _is_tree(folder: Path) -> bool:
-    """Whether it holds folders of students, each of which holds only folders of assignments."""
+    """Whether a folder holds only students' folders, and these only folders of assignments."""
     students = [folder / name for name in top_names(folder)]
     return bool(students) and all(
         student.is_dir() and all((student / name).is_dir() for name in top_names(student))
@@ -220,7 +224,7 @@ def _is_tree(folder: Path) -> bool:
 
 
 def _downloaded(path: Path, made: Downloads, units: set[str]) -> tuple[list[_Arrived], list[str]]:
-    """The submissions in a download, and the names at its top that belong to none of them."""
+    """The submissions in a download, and the names at its top that belong to no submission."""
     with items_of(path, {made.folder}) as items:
         uploads = made.uploads(items, units)
         used = {item.parts[0] for hand_in in uploads for item in hand_in.files.values()}
@@ -246,7 +250,7 @@ def _plain(path: Path, units: set[str]) -> tuple[list[_Arrived], list[str]]:
 
 
 def _is_single(path: Path, units: set[str]) -> bool:
-    """Whether the path is one submission, and not a folder of several."""
+    """Whether the path is a single submission, not a folder of submissions."""
     if not path.is_dir():
         if not path.is_file() or suffix(path.name) not in (*SOURCES, ZIP):
             raise CallError(f"{_at(path)} is {NO_SOURCE}")
@@ -260,9 +264,9 @@ def _is_single(path: Path, units: set[str]) -> bool:
 
 
 def _is_unread(one: _Arrived) -> bool:
-    """Whether it holds only files of types that are not read.
+    """Whether a submission holds only files of types that are not read.
 
-    It counts as a student's submission only if another submission can be read.
+    If no submission can be read, such files do not count as submissions.
     """
     if one.number is not None or one.submission.sources or suffix(one.place.name) == ZIP:
         return False
@@ -296,7 +300,7 @@ def _files_of(path: Path) -> Iterable[FoundFile]:
 
 
 def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
-    """Each student's last submission, among those with the same number in a system."""
+    """The last submission of each student or group, which a system's number identifies."""
     of_one: dict[object, list[_Arrived]] = {}
     for one in arrived:
         of_one.setdefault(one.number or id(one), []).append(one)
@@ -312,7 +316,7 @@ def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
 
 
 def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
-    """Sorted by name; students of the same name get their system's number appended."""
+    """Sort submissions by name; append the system's number to students with the same name."""
     numbers: dict[str, set[object]] = {}
     for one in arrived:
         for name, number in _names(one):
@@ -331,7 +335,7 @@ def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
 
 
 def _names(one: _Arrived) -> list[tuple[str, str]]:
-    """The name of each member, with an id that tells namesakes apart, or ``""``."""
+    """The name of each member, with an id that distinguishes namesakes, or ``""``."""
     if len(one.people) > 1:
         return [(shown(p.name or p.email or p.id), p.id or p.email) for p in one.people]
     return [(one.submission.student, one.number[1] if one.number else "")]

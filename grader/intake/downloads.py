@@ -1,7 +1,8 @@
 """Reads downloads of a whole assignment: students, times and attempts come from the file names.
 
-A download is a folder or a zip. It is recognised by the names at its top, which the system chose.
-Names that students chose are below them, or follow the system's part, and decide nothing.
+A download is a folder or a zip. It is recognised by the names at its top, which the learning system
+made. Names that students chose are ignored: they are at lower levels, or follow the system's part
+of a name.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ class Upload:
     """The files that a student or a group submitted at one time."""
 
     who: str  # their name in the system
-    number: str  # their number in the system, which tells namesakes apart
+    number: str  # their number in the system, which distinguishes namesakes
     files: Mapping[str, FileItem]
     people: tuple[Person, ...]
     late: bool = False
-    moment: tuple[float, ...] = ()  # larger for later ones
-    attempts: int = 1  # as counted by the system, this included
+    moment: tuple[float, ...] = ()  # larger for later uploads
+    attempts: int = 1  # the system's count of uploads, this upload included
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,11 @@ class Downloads:
     """How to recognise and read the downloads of a learning system."""
 
     system: str  # its name in messages
-    # Of the names at the top, those that the system made; none if it is not the system's download.
+    # Returns the names, among those at the top, that the system made; none if the download is not
+    # the system's.
     made: Callable[[Collection[str]], Collection[str]]
-    uploads: Callable[[Sequence[FileItem], Collection[str]], list[Upload]]  # items, names of units
+    # Returns the uploads, from the items of a download and the names of units.
+    uploads: Callable[[Sequence[FileItem], Collection[str]], list[Upload]]
     # The system's name for a class's folder, if it holds folders of students, and these hold
     # only folders of assignments.
     folder: str | None = None
@@ -61,14 +64,14 @@ def most_of(names: Collection[str], own: Collection[str]) -> Collection[str]:
     return own if 2 * len(own) > len(names) else ()
 
 
-# Names of a download that every system may use, and the marks of a copy ("(1)", "_2").
+# Patterns for a download's name in any system, and for the marks of a copy ("(1)", "_2").
 ARCHIVE, COPY = r"(.+[ _-])?submissions", r"[ _-]?(\(?\d{1,3}\)?)?"
 
 
 def named_as_download(path: Path, made: Downloads, downloads: Collection[Downloads]) -> bool:
     """Whether a zip has a name that the system gives to its downloads.
 
-    ``mallory_7_70_submissions.zip`` has none: a system gives such names to students' own zips.
+    ``mallory_7_70_submissions.zip`` does not count: systems name students' own zips like this.
     """
     if any(one.made({path.name}) for one in downloads):
         return False
@@ -125,7 +128,7 @@ def without_top(items: Sequence[FileItem], kept: Collection[str | None] = ()) ->
 
 
 def read_upload(hand_in: Upload) -> Submission:
-    """Read the files of a hand-in as a submission."""
+    """Read the files of an upload as a submission."""
     sources, problems = read_files(_found(hand_in.files))
     return Submission(
         shown(hand_in.who), sources, problems, late=hand_in.late, attempts=hand_in.attempts
@@ -133,7 +136,7 @@ def read_upload(hand_in: Upload) -> Submission:
 
 
 def _found(files: Mapping[str, FileItem]) -> Iterator[FoundFile]:
-    """The source files of a hand-in, including those in its archives."""
+    """The source files of an upload, including those in its archives."""
     for path, item in sorted(files.items()):
         *folders, name = path.split("/")
         if skipped(name, folder=False) or any(skipped(part, folder=True) for part in folders):
@@ -148,5 +151,5 @@ def _found(files: Mapping[str, FileItem]) -> Iterator[FoundFile]:
 
 
 def _below(archive: str, found: FoundFile) -> FoundFile:
-    """Prefix the name with the archive's: two archives of a hand-in may hold the same name."""
+    """Prefix a file's name with its archive's: two archives of an upload may hold the same name."""
     return replace(found, name=shown(f"{archive}/{found.name}"))

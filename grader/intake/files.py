@@ -3,9 +3,9 @@
 Reading never blocks on a pipe and never follows a link. The limits below keep a submission under
 350 MB of memory, whatever it contains:
 
-- The kept text takes `MAX_TOTAL`, and four times that for text of mixed scripts.
-- The file being read takes `MAX_FILE`, and fifty times that for a notebook that is all brackets.
-- An archive's table of contents takes `MAX_DIRECTORY`, and sixteen times that as a list of entries.
+- The text that is kept takes `MAX_TOTAL`, or four times that if it mixes scripts.
+- The file being read takes `MAX_FILE`, or fifty times that if it is a notebook full of brackets.
+- An archive's table of contents takes `MAX_DIRECTORY`, and its list of entries sixteen times that.
 
 An honest submission takes a few megabytes.
 """
@@ -39,16 +39,16 @@ MAX_FILES = 500
 MAX_TOTAL = 16 * 2**20  # bytes of all files
 MAX_PROBLEMS = 20  # lines; an archive can hold thousands of bad entries
 
-# A student who zips a virtual environment must still get a grade. With PyTorch it has 28,000
-# entries, and a table of 4 MB.
+# A student who zips a virtual environment must still get a grade. An environment with PyTorch has
+# 28,000 files, which make a table of contents of 4 MB.
 MAX_DIRECTORY = 5 * 2**20  # bytes of an archive's table of contents
 # For a whole class, in which several students may have zipped an environment.
 MAX_DOWNLOAD_DIRECTORY = 16 * MAX_DIRECTORY
 MAX_ARCHIVE = 64 * 2**20  # bytes of a student's archive inside a download
 MAX_PATH = 1_000  # characters of an entry's name, folders included
 
-# A notebook that prints zeros is compressed 200 times; deflate's limit is 1,032 times. A file above
-# this size and ratio was made to exhaust memory.
+# A notebook that prints zeros is compressed by a factor of 200; deflate's limit is 1,032. A file
+# above this ratio and size was made to exhaust memory.
 MAX_RATIO = 500
 RATIO_FROM = 2**20  # bytes
 
@@ -94,7 +94,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Other(Problem):
-    """A file of a type that is not read. It is no problem in a submission with source files."""
+    """A file of a type that is not read; in a submission with source files, it is ignored."""
 
 
 FoundFile = Listed | Problem
@@ -106,15 +106,15 @@ class FileItem:
     """A file in a download of a whole assignment: its path below the top, and how to read it."""
 
     parts: Parts
-    found: Callable[[str], FoundFile]  # as a source file, shown under the given name
+    found: Callable[[str], FoundFile]  # lists it as a source file with this name
     opened: Callable[
         [], BinaryIO
-    ]  # as an archive or a system's own file; raises `Unreadable`, `OSError`
+    ]  # opens an archive or a learning system's file; raises `Unreadable`, `OSError`
     modified: float = 0.0  # seconds since the epoch
 
 
 def on_disk(path: Path, name: str) -> FoundFile:
-    """List a file of a folder; a problem if it is no plain file."""
+    """List a file of a folder, or return a problem if it is no plain file."""
     try:
         status = path.lstat()
     except OSError as error:
@@ -154,7 +154,8 @@ def _read(path: Path, size: int) -> bytes:
 
 def open_plain(path: Path) -> BinaryIO:
     """Open a plain file; raise `Unreadable` for anything else."""
-    # Checked before opening, since opening can wake a device, and after, since it may have changed.
+    # The type is checked before opening, since opening can wake a device. It is checked again
+    # afterwards, since another file may have taken the path.
     if not stat.S_ISREG(path.lstat().st_mode):
         raise Unreadable(NOT_PLAIN)
     file = os.fdopen(os.open(path, _FLAGS), "rb")
@@ -165,7 +166,7 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def reason(error: OSError) -> str:
-    """Why the system refused, without the path on this machine."""
+    """The message for a file that the system could not read, without the path on this machine."""
     return f"it cannot be read ({error.strerror or type(error).__name__})"
 
 
@@ -220,11 +221,11 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 # --- folders of submissions ----------------------------------------------------------------------
 
 
-LEFT_BEHIND = ("__pycache__", "__MACOSX")  # by programs
+LEFT_BEHIND = ("__pycache__", "__MACOSX")  # folders that programs create
 
 
 def name_of(path: Path) -> str:
-    """The student's name, as the name of a file or a folder gives it."""
+    """The student's name, taken from the name of a file or a folder."""
     real = path.resolve()  # "." has no name, and a path that was typed may be a link
     return shown(real.name if real.is_dir() else Path(real_name(real.name)).stem)
 
@@ -247,7 +248,7 @@ def submissions_in(folder: Path) -> tuple[list[Path], list[str]]:
             left.append(shown(entry.name))
     entries: list[Path] = []
     for own in found.values():
-        # A student's document is left out if there is source code; of documents alone one counts.
+        # Documents are left out if the student has source code; otherwise one document counts.
         readable = (*SOURCES, *ARCHIVES)
         read = [entry for entry in own if entry.is_dir() or suffix(entry.name) in readable]
         entries += read or own[:1]
@@ -263,8 +264,8 @@ def _is_dunder(file: Path) -> bool:
 #
 # Extracts the code cells of a notebook of any version, and ignores the rest.
 #
-# `nbformat` would warn about or reject outputs, ids and metadata, which do not matter here, and
-# takes seconds for a large old notebook.
+# `nbformat` is not used: it would warn about or reject outputs, ids and metadata, which do not
+# matter here, and it takes seconds for a large old notebook.
 
 
 _SOURCE = {1: "code", 2: "input", 3: "input", 4: "source"}  # the key of a cell's text, by version
@@ -326,7 +327,7 @@ class Submission:
     problems: tuple[str, ...] = ()  # a line for each unreadable file
     group: tuple[str, ...] = ()  # students who get the grade, unless it is `student` alone
     late: bool = False  # as the learning system marks it
-    attempts: int = 1  # this is the last of so many
+    attempts: int = 1  # how many there were; this is the last
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -335,7 +336,7 @@ class Submission:
 
     @property
     def status(self) -> Literal["ready", "unreadable", "empty"]:
-        """``empty`` without any file, ``unreadable`` if none could be read."""
+        """``empty`` if there is no file, ``unreadable`` if no file could be read."""
         if self.sources:
             return "ready"
         return "unreadable" if self.problems else "empty"
@@ -344,8 +345,8 @@ class Submission:
 def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
     """The text of the source files, and a line for each file that could not be read.
 
-    Files of other types are reported only if there is no source file: a PDF is no problem as an
-    addition to the answers, only as a replacement.
+    Files of other types are reported only if there is no source file: a PDF may accompany the
+    answers, but cannot replace them.
     """
     sources: list[SourceText] = []
     problems: list[str] = []

@@ -26,10 +26,10 @@ SKIPPED = frozenset(
 )  # fmt: skip
 _RENAMED = re.compile(
     r"(?i)(?P<real>.+\.(py|ipynb))\.(download|json|txt)", re.S
-)  # by a browser, or by mail
+)  # a browser or a mail program renamed it
 
 MAX_SHOWN = 200  # characters of a shown name or a student's key
-_CUT = "…"  # marks a cut; `escaped` keeps it out of whole names
+_CUT = "…"  # marks a cut; in names that are not cut, it is escaped
 _DIGITS = 32  # of a hash; enough to rule out collisions on purpose
 _STEM = 40  # characters of a file's name, at most four bytes each
 _DEVICES = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)\d")  # reserved on Windows
@@ -81,9 +81,9 @@ def shown(name: str) -> str:
 
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:
-    """A file name without suffix for each name, of letters and digits of any script, and hyphens.
+    """A safe file name without suffix for each name: letters and digits of any script, and hyphens.
 
-    It is never hidden, never a device, never too long, and never leads out of the folder. Names
+    The file name is never hidden, a device or too long, and never leads out of the folder. Names
     that a file system could confuse, such as ``Ada`` and ``ada``, also get a hash.
     """
     stems = {name: _stem(name) for name in names}

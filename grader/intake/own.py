@@ -25,10 +25,10 @@ NOTEBOOKS = "notebooks"  # a sibling of the course's folder
 
 
 def own_files(course: Course) -> list[FoundFile]:
-    """The files to submit, under the names that they get in the zip; none is read yet.
+    """List the files to submit, under the names that they get in the zip, without reading them.
 
-    They are all ``.py`` files and notebooks in the course's folder, and the changed notebooks in
-    its sibling `NOTEBOOKS`.
+    These are all ``.py`` files and notebooks in the course's folder, and the notebooks in its
+    sibling `NOTEBOOKS` that the student has changed.
     """
     folder, beside = own_folders(course)
     pristine = sums(course.folder.parent)
@@ -43,7 +43,7 @@ def own_files(course: Course) -> list[FoundFile]:
         name = f"{NOTEBOOKS}/{path.name}"
         taken = Problem(name, f"{folder.name}/{name} has the same name: rename one of them")
         found[name] = taken if name in found else on_disk(path, name)
-    # In the order of a zip's files, so that the same definition counts in both places.
+    # In the order of the zip's files, so that checking and grading use the same definitions.
     return [found[name] for name in sorted(found, key=lambda name: name.split("/"))]
 
 

@@ -62,7 +62,7 @@ class Roster:
         return None
 
     def without(self, gone: Person) -> Roster:
-        """The roster without the person of the same id, or else of the same e-mail and name."""
+        """The roster without the person who has the same id, or else the same e-mail and name."""
         mark = (lambda p: p.id) if gone.id else (lambda p: (p.email, p.name))
         keys = {key for key, person in self.keys.items() if mark(person) == mark(gone)}
         people = tuple(person for key, person in self.keys.items() if key not in keys)
@@ -138,7 +138,7 @@ def _taken(columns: Sequence[str], kinds: Sequence[str]) -> dict[str, tuple[str,
 def _person(
     columns: Sequence[str], kinds: Sequence[str], cells: Sequence[str]
 ) -> tuple[Person, str]:
-    """A row's person, and the name of their group."""
+    """The person in a row, and the name of their group."""
 
     def of(names: Iterable[str]) -> str:
         wanted = (cell for kind, cell in zip(kinds, cells, strict=False) if kind in names)
@@ -160,7 +160,7 @@ def _folded(text: str) -> str:
 
 # --- conflicts -----------------------------------------------------------------------------------
 #
-# Several submissions that claim the same name or the same student: none of them counts.
+# If several submissions claim the same name or the same student, none of these counts.
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Claim:
 
 
 def conflicts_of(claims: Iterable[Claim], roster: Roster) -> dict[str, str]:
-    """Why students get no grade despite a submission, by each name that the grade may have."""
+    """Why a student with a submission gets no grade, by each name that the grade may have."""
     of_name: dict[str, dict[int, Claim]] = {}
     of_row: dict[str, dict[int, Claim]] = {}
     every = list(claims)
@@ -228,7 +228,7 @@ def all_of(conflicts: Mapping[str, str]) -> str:
 # Suggests which absent student a stranger (a name that is not on the roster) may be, by similar
 # names and numbers. A suggestion never becomes a match.
 
-LOOKED_AT = 20  # strangers; with more of them, the roster is of another class
+LOOKED_AT = 20  # strangers who get suggestions; more of them may mean a roster of another class
 MOST_NEAR = 3  # suggestions for a stranger
 
 
@@ -296,7 +296,7 @@ def _names(key: str, person: Person) -> set[str]:
 
 
 def _shorter(words: list[str]) -> Iterator[list[str]]:
-    """A name's words, and the two of them that a system may have kept."""
+    """A name's words, and the pairs of its words that a system may have kept."""
     yield words
     if len(words) > 2:
         yield words[:2]
@@ -308,7 +308,7 @@ def _numbers(*texts: str) -> set[str]:
 
 
 def _slips(number: str, others: Iterable[str]) -> bool:
-    """Whether another number lacks a digit, has one more, or has its digits in another order.
+    """Whether some other number has the same digits in any order, or a digit more or less.
 
     A number with a wrong digit is not similar: it may be a classmate's.
     """

@@ -24,8 +24,8 @@ A variant that applies to several exercises of a unit names all of them::
         change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
     )
 
-``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises. Each has
-one change or several; an exercise gets the first that fits its reference::
+``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises. Each
+mistake has one or more changes. An exercise uses the first change that fits its reference::
 
     common(
         "mask-added", "The mask is added to the scores as 0 and 1",

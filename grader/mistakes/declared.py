@@ -1,4 +1,4 @@
-"""The functions with which a library's file declares mistakes, accepted answers and common ones."""
+"""Functions that declare mistakes, accepted answers and common mistakes in a library's file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from grader.course.statements import COMPUTES
 
 VariantKind = Literal["mistake", "accepted"]
-# From old text to new text. A string must occur once in the reference. A pattern must match at
+# Maps old text to new text. An old string must occur once in the reference. A pattern must match at
 # least once, and every match is replaced.
 Change = Mapping[str | re.Pattern[str], str]
 Anything = TypeVar("Anything")
@@ -30,7 +30,7 @@ class Variant:
     change: Change = field(default_factory=dict)
     # The exercise's mistakes that no test can distinguish from this mistake, with the reasons.
     same_as: Mapping[str, str] = field(default_factory=dict)
-    common: str = ""  # its slug in the table of common mistakes, if it has any
+    common: str = ""  # its slug in the table of common mistakes, if it is there
     breaks: tuple[str, ...] = (COMPUTES,)  # the keys of the statement's rules that it breaks
 
     @property
@@ -50,7 +50,7 @@ class BadVariant(Exception):
 
 @dataclass(frozen=True)
 class Common:
-    """A row of the table of common mistakes: its texts, and the changes that can produce it."""
+    """A row of the table of common mistakes: the texts, and the changes that make the mistake."""
 
     slug: str
     title: str
@@ -119,10 +119,10 @@ def mistake(
 
 
 def common_mistakes(exercise: str | Sequence[str], *slugs: str, but: Sequence[str] = ()) -> None:
-    """Declare mistakes of an exercise, or of several, that are exactly those of the common table.
+    """Declare common mistakes of an exercise, or of several, as the common table describes them.
 
-    Without slugs, these are all whose changes fit the reference, except those in `but` and those
-    that the exercise declares itself.
+    Without slugs, the exercise gets all common mistakes whose changes fit its reference, except
+    those in `but` and those that the exercise declares itself.
     """
     if slugs and but:
         raise BadVariant(f"{exercise}: give either slugs or `but`, not both")
@@ -151,8 +151,8 @@ def common(
 ) -> None:
     """Declare a row of the common table: a mistake that people make in many exercises.
 
-    Of several changes, an exercise gets the first that fits its reference. Without a change, every
-    exercise provides its own. `breaks` is as in `mistake`.
+    Of several changes, an exercise uses the first that fits its reference. Without a change, every
+    exercise provides its own change or definition. `breaks` is as in `mistake`.
     """
     several = isinstance(change, list | tuple) and change
     changes = map(_checked, change if several else [change]) if change is not None else ()
@@ -168,7 +168,7 @@ def _checked(change: Any) -> Change:
 
 
 def _line() -> int:
-    """The current line in the library's file, found in the callers' frames."""
+    """The line of the library's file that is running, found in the callers' frames."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         frame = frame.f_back

@@ -54,14 +54,14 @@ class Library:
         """The references that an exercise needs, with some definitions replaced by variants."""
         texts = {unit: self.sources[unit] for unit in self._needed(self.unit_of[exercise])}
         for variant in variants:
-            # The last definition of a name in a file counts.
+            # The variant's definition comes last, so it replaces the reference's.
             texts[self.unit_of[variant.exercise]] += f"\n\n{variant.definition}\n"
         return tuple(SourceText(f"{unit}.py", (text,)) for unit, text in texts.items())
 
     def _needed(self, unit: str) -> list[str]:
         """A unit, and the units that its references import, directly or indirectly."""
         needed = [unit]
-        for name in needed:  # the loop appends to it
+        for name in needed:  # the loop appends to this list
             for node in ast.parse(self.sources[name]).body:
                 if isinstance(node, ast.ImportFrom) and node.level and node.module:
                     if node.module not in self.sources:
@@ -79,7 +79,7 @@ class Library:
         return texts
 
     def combined(self, first: Variant, second: Variant) -> Variant | None:
-        """A variant with both changes; None if they do not fit together."""
+        """A variant with the changes of both; None if these do not fit together."""
         if not (first.change and second.change) or first.exercise != second.exercise:
             return None
         original = text_of_definition(self.sources[self.unit_of[first.exercise]], first.exercise)
@@ -113,7 +113,7 @@ def _compiles(text: str) -> bool:
 
 
 def _orders(first: Change, second: Change) -> Iterator[tuple[Change, Change]]:
-    """The orders to try for two changes: strings before patterns, since they need the original."""
+    """The orders in which to try two changes: strings first, which must be in the original."""
     one, other = sorted((first, second), key=_has_patterns)
     yield one, other
     if _has_patterns(other):

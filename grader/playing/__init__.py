@@ -1,7 +1,7 @@
-"""Trains a model made of a student's own answers, shows the training, and lets the student ask it.
+"""Trains a model made of a student's own answers; then the student can ask the model questions.
 
 A script of the course, ``afterwards/play/NAME.py``, makes a `Game`. The student's code runs in this
-process, on their own computer.
+process, on the student's own computer.
 """
 
 from grader.playing.game import Exam, Game, Recipe, Scene

@@ -19,30 +19,31 @@ CLOSE = 1e-4  # the largest error in the sum of a row, which should be 1
 
 @dataclass(frozen=True)
 class Head:
-    """The weights of a head on a text: rows are queries, columns are keys."""
+    """The attention weights of one head for a text: rows are queries, columns are keys."""
 
     name: str  # "layer 1, head 2", both counted from 1
     weights: tuple[tuple[float, ...], ...]
 
     def on(self, focus: Sequence[tuple[int, int]]) -> float:
-        """The weight on these (row, column) places, averaged over the rows."""
+        """The sum of the weights at these (row, column) positions, averaged over their rows."""
         inside = [place for place in focus if max(place) < len(self.weights)]
         rows = {row for row, _ in inside}
         return sum(self.weights[row][column] for row, column in inside) / max(1, len(rows))
 
 
 def heads_of(game: Game, model: nn.Module, heads: int, text: str) -> list[Head]:
-    """The weights of all heads, layer by layer; empty if none were found.
+    """The attention weights of all heads, layer by layer; empty if none were found.
 
-    Any matrix with a row and a column for each token, and rows that sum to one, counts as weights.
+    A matrix counts as weights if it has a row and a column for each token, and if each row sums
+    to one.
     """
     ids = game.ids([text])
     watching = _Watching(ids.shape[1])
-    # torch's fused attention computes no weights that could be seen, but its MATH backend does.
+    # Torch's fused attention never stores the weights as a tensor; its MATH backend does.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watching:
         model(ids)
     seen = watching.weights
-    if any(map(_causal, seen)):  # then the others come from a softmax before the mask
+    if any(map(_causal, seen)):  # then other matrices come from a softmax before the mask
         seen = [weights for weights in seen if _causal(weights)]
     matrices = [matrix for weights in seen for matrix in weights.tolist()]
     named = len(matrices) % heads == 0
@@ -61,7 +62,7 @@ def most_on(heads: Sequence[Head], scene: Scene) -> Head | None:
 
 
 class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Keeps tensors that look like attention weights over this many tokens."""
+    """Collects the tensors that look like attention weights over this many tokens."""
 
     def __init__(self, tokens: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -82,7 +83,7 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         sums = found.sum(dim=-1)
         if bool((found < 0).any()) or not torch.allclose(sums, torch.ones_like(sums), atol=CLOSE):
             return
-        # The same weights appear again: as a view, a copy, or after a dropout without effect.
+        # Keep equal weights once: they reappear as views, as copies, and after an inactive dropout.
         if not any(torch.equal(found, known) for known in self.weights):
             self.weights.append(found.clone())
 

@@ -8,10 +8,10 @@ from html import escape
 WIDTH, HEIGHT = 60, 7  # in characters
 BLOCKS, PLAIN = "▁▂▃▄▅▆▇█", "#"
 
-# Of an SVG, in its own units: its size, then its margins.
+# The size and the margins of an SVG, in its own units.
 BROAD, TALL = 640.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 12.0, 14.0, 26.0
-# Colours that are visible on light and on dark.
+# Colours that are visible on light and on dark pages.
 LOSS, GUESS, EXACT, SINGLE = "#2f7de1", "#c05a12", "#1f9d57", "#8a63d2"
 
 
@@ -20,8 +20,8 @@ def in_characters(
 ) -> Iterator[str]:
     """The lines of a curve, from top to bottom; each column shows the mean of some steps.
 
-    The width covers all `last` steps, so the curve grows to the right. The height covers `least`
-    or more.
+    The width covers all `last` steps, so the curve grows to the right during the training. The top
+    of the curve is `least`, or the largest mean if that is larger.
     """
     columns = min(WIDTH, last)
     means = []
@@ -39,7 +39,7 @@ def in_characters(
 
 
 def loss_svg(losses: Sequence[float], last: int, guessing: float) -> str:
-    """The loss of each step, and a line for the loss of guessing."""
+    """The curve of the loss, with a horizontal line at the loss of guessing."""
     top = 1.15 * max([guessing, *losses])
     points = [*enumerate(losses, 1)]
     return _svg(
@@ -57,7 +57,7 @@ def loss_svg(losses: Sequence[float], last: int, guessing: float) -> str:
 
 
 def shares_svg(marks: Sequence[tuple[int, float, float]], last: int, names: tuple[str, str]) -> str:
-    """The shares of characters and of whole answers that were right, by the number of steps."""
+    """The curves of two shares by step: right characters, and answers that are right as a whole."""
     characters = [(step, share) for step, share, _ in marks]
     whole = [(step, share) for step, _, share in marks]
     described = ""

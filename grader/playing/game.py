@@ -1,4 +1,4 @@
-"""A game as data: a script of the course makes a `Game` from the student's own answers."""
+"""The data of a game: a script of the course makes a `Game` from the student's own answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.records.faults import CallError
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings of a training; the learning rate rises to `lr`, then falls to zero."""
+    """The settings of a training: the learning rate rises linearly to `lr`, then falls to zero."""
 
     steps: int
     lr: float
@@ -26,7 +26,7 @@ class Recipe:
     eps: float = 1e-8
 
     def rate(self, step: int, last: int) -> float:
-        """The learning rate of a step, from 1 to `last`."""
+        """The learning rate of a step; steps count from 1 to `last`."""
         if step <= self.warm_up:
             return self.lr * step / self.warm_up
         return self.lr * (last - step + 1) / (last - self.warm_up)
@@ -34,11 +34,11 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Exam:
-    """Questions that the model never learns from, each with one right answer."""
+    """Questions that are not used for training, each with one right answer."""
 
     questions: Sequence[str]
     answer: Callable[[str], str]  # gives the right answer to any question
-    enough: float = 0.995  # training ends when this share of answers is right twice in a row
+    enough: float = 0.995  # training ends after two exams in a row with this share right
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ class Scene:
     """A text, and the attention weights to look at while the model reads it."""
 
     text: str
-    focus: Sequence[tuple[int, int]]  # (row, column) places; the head with most weight is shown
-    meaning: str  # of the focus: "looks at the units, to know the carry"
+    focus: Sequence[tuple[int, int]]  # (row, column); the head with most weight there is shown
+    meaning: str  # a phrase for the focus: "the character before"
 
 
 @dataclass(frozen=True)
 class Game:
     """A model to train and questions to ask it, made by a script of the course.
 
-    Four functions are the student's own. `model` builds a model with a number of heads, and `loss`
-    compares its logits with the ids that it read. `update` makes a step of a parameter, and
-    `generate` continues a text.
+    Four functions are the student's own. `model` builds a model with the given number of heads.
+    `loss` compares the model's logits with the token ids that the model read. `update` makes an
+    optimizer's step for one parameter. `generate` continues a text.
     """
 
     title: str
@@ -83,20 +83,20 @@ class Game:
 
     @property
     def guessing(self) -> float:
-        """The loss of a model that finds all characters equally likely."""
+        """The loss of a model that gives all characters the same probability."""
         return math.log(len(self.alphabet))
 
     def batch_of(self, count: int) -> Sequence[str]:
-        """The first `count` texts of a batch that is always the same."""
+        """The first `count` texts of a fixed batch, the same at every call."""
         return self.batch(random.Random(0))[:count]
 
     def ids(self, texts: Sequence[str]) -> Tensor:
-        """Texts of equal length as ids: (batch, tokens)."""
+        """Texts of equal length as token ids: (batch, tokens)."""
         places = {character: place for place, character in enumerate(self.alphabet)}
         return torch.tensor([[places[character] for character in text] for text in texts])
 
     def texts(self, ids: Tensor) -> list[str]:
-        """Ids as texts."""
+        """Token ids as texts."""
         return ["".join(self.alphabet[place] for place in row) for row in ids.tolist()]
 
     def readable(self, answer: str) -> str:
@@ -104,7 +104,7 @@ class Game:
         return answer[::-1] if self.backwards else answer
 
     def prompt(self, typed: str) -> str:
-        """Typed text as the model reads it; raises `CallError` if it cannot read it."""
+        """The prompt for a typed text; raises `CallError` if the model cannot read the text."""
         try:
             prompt = self.read(typed)
         except ValueError as error:
@@ -116,7 +116,7 @@ class Game:
 
 
 def game_of(names: Mapping[str, Any], script: str) -> Game:
-    """The game in a script's variables; raises `CallError` unless it made exactly one."""
+    """The game among a script's variables; raises `CallError` unless there is exactly one."""
     found = [value for value in names.values() if isinstance(value, Game)]
     if len(found) != 1:
         raise CallError(f"{script} makes {len(found) or 'no'} Game: a script must make one")

@@ -1,4 +1,4 @@
-"""Trains a student's model by the student's own loss and update, and records the progress."""
+"""Trains a student's model with the student's own loss and update, and records the progress."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from grader.playing import removal
 from grader.playing.game import Game
 from grader.records.faults import CallError
 
-EVERY = 20  # steps between two looks at the model's answers
-A_LOOK = 200  # exam questions at a look; if enough are right, all questions follow
-FAR_ABOVE = 2.0  # times the loss of guessing
+EVERY = 20  # steps between two tests of the model
+A_LOOK = 200  # exam questions in such a test; if enough are right, all questions follow
+FAR_ABOVE = 2.0  # a first loss above this multiple of the loss of guessing is too high
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Choices:
     seed: int = 1
     steps: int | None = None
     heads: int | None = None
-    std: float | None = None  # of tables that are drawn again; None keeps the model's own
+    std: float | None = None  # of redrawn embeddings; None keeps the model's
     without: tuple[str, ...] = ()
 
 
@@ -41,7 +41,7 @@ class Sample:
 
     @property
     def correct(self) -> bool:
-        """Whether all of the answer is right."""
+        """Whether the whole answer is right."""
         return self.answer == self.right
 
 
@@ -57,7 +57,7 @@ class Mark:
 
 @dataclass
 class Learning:
-    """The state of a training; `steps` continues it."""
+    """The state of a training; iterating over `steps` continues the training."""
 
     game: Game
     choices: Choices
@@ -69,7 +69,7 @@ class Learning:
     interrupted: bool = False
 
     def __post_init__(self) -> None:
-        """Build the model, and remove the parts that the choices leave out."""
+        """Build the model, without the parts that the student chose to leave out."""
         choices, game = self.choices, self.game
         self.heads = choices.heads if choices.heads is not None else game.heads
         self.last = choices.steps if choices.steps is not None else game.recipe.steps
@@ -88,7 +88,7 @@ class Learning:
             )
             for table in self.held:
                 table.zero_()
-        # The largest standard deviation of a table before the training.
+        # The largest standard deviation of an embedding table before the training.
         tables = removal.tables_of(game, built)
         self.first_spread = max((table.std().item() for table in tables), default=0.0)
         self.model = removal.without(game, built, choices.without, self.heads)
@@ -101,11 +101,14 @@ class Learning:
 
     @property
     def step(self) -> int:
-        """The number of steps so far."""
+        """The number of training steps so far."""
         return len(self.losses)
 
     def steps(self) -> Iterator[None]:
-        """Train, and yield after each step; raises `CallError` if the loss is not finite."""
+        """Train, and yield after each step.
+
+        Raises `CallError` if a shape is wrong, or if the loss is not finite.
+        """
         began = time.monotonic()
         while self.step < self.last and not self.learnt:
             self._learn()
@@ -115,7 +118,7 @@ class Learning:
             yield
 
     def finish(self) -> None:
-        """Continue all prompts and take the whole exam with the current model."""
+        """Let the trained model continue all prompts and answer all exam questions."""
         self.samples = self.answers([*self.game.prompts])
         exam, last = self.game.exam, self.marks[-1] if self.marks else None
         if exam is None:
@@ -125,7 +128,7 @@ class Learning:
             self.marks = [one for one in self.marks if one.step != self.step] + [mark]
 
     def _learn(self) -> None:
-        """Take a step: compute the loss of a batch, and update every parameter."""
+        """Make one training step: compute the loss of a batch, and update every parameter."""
         game, recipe = self.game, self.game.recipe
         ids = game.ids(game.batch(self.random))
         self.model.train()
@@ -186,7 +189,8 @@ class Learning:
         self.model.eval()
         ids = game.ids(prompts)
         with torch.no_grad():
-            # The last place of a window has no target, so predictions there are untrained.
+            # One token less than the context: in training, the last position has no target, so its
+            # predictions are untrained.
             longer = game.generate(self.model, ids, length, game.context - 1)
         wanted = (ids.shape[0], ids.shape[1] + length)
         if not isinstance(longer, Tensor) or tuple(longer.shape) != wanted:
@@ -199,12 +203,12 @@ class Learning:
         ]
 
     def ask(self, typed: str) -> Sample:
-        """The model's answer to typed text; raises `CallError` if it cannot read the text."""
+        """The model's answer to a typed text; raises `CallError` if the text cannot be read."""
         (sample,) = self.answers([self.game.prompt(typed)])
         return sample
 
     def fed(self) -> float:
-        """The share of right answers when the model reads the right answer as its input.
+        """The share of right answers under teacher forcing.
 
         Each character is predicted from the question and the right characters before it, as in
         training.
@@ -222,7 +226,10 @@ class Learning:
         return sum(same) / len(same)
 
     def _look(self) -> None:
-        """Continue the prompts, and take a part of the exam; take all of it if that goes well."""
+        """Test the model: continue the prompts, and answer `A_LOOK` questions of the exam.
+
+        If enough answers are right, the model answers all questions.
+        """
         game = self.game
         self.samples = self.answers([*game.prompts])
         if game.exam is None:
@@ -256,7 +263,7 @@ class Learning:
 
 
 def _require(game: Game, choices: Choices, heads: int, last: int) -> None:
-    """Raise `CallError` for an impossible choice."""
+    """Raise `CallError` for an option that is impossible for this game."""
     if last < 1:
         raise CallError(f"--steps must be at least 1, got {last}")
     if heads < 1 or game.width % heads:

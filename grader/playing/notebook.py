@@ -1,4 +1,4 @@
-"""`grader.play`: a game in a notebook, whose cell is redrawn while the model learns."""
+"""`grader.play`: a game in a notebook; the cell shows the progress while the model learns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grader.student.heatmap import Heatmap, heatmap
 from grader.student.notebook import found_course
 from grader.student.notebook_display import NotChecked, on_page
 
-FRAME = 0.5  # seconds between pictures, since each is sent to a browser
+FRAME = 0.5  # seconds between pictures: each is sent to a browser
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,7 +37,7 @@ class Asked:
 
 
 class Played:
-    """A trained model to ask questions, and its heads to look at."""
+    """A trained model that answers questions, and its attention heads."""
 
     def __init__(self, session: Session, heads: Sequence[Head]) -> None:
         self._session = session
@@ -53,7 +53,10 @@ class Played:
         return Asked(words.line_of(sample, backwards=self._session.opened.game.backwards))
 
     def attention(self, layer: int | None = None, head: int = 1) -> Heatmap:
-        """The weights of a head, or of the drawn head; `layer` and `head` count from 1."""
+        """The attention weights of a head; `layer` and `head` count from 1.
+
+        Without a `layer`, the head with the most weight on the scene's focus is shown.
+        """
         scene = self._session.opened.game.scene
         found = most_on(self.heads, scene)
         if layer is not None:
@@ -102,8 +105,9 @@ def play(
 ) -> Played:
     """Train a model made of your own saved answers, as ``grader play`` does, and return it.
 
-    It writes a page to `out`, by default ``NAME.html``. Interrupt the kernel to end the training
-    early, and to use the model as it is then. Raises `NotChecked` for a game that cannot be played.
+    It writes a page with the results to `out`, by default ``NAME.html``. Interrupt the kernel to
+    end the training early; the model keeps what it has learnt. Raises `NotChecked` for a game that
+    cannot be played.
     """
     parts = tuple(part.strip() for part in without.split(",") if part.strip())
     try:
@@ -145,7 +149,7 @@ def _played(session: Session) -> Played:
 
 
 def _train(learning: Learning, handle: Any) -> None:
-    """Train and show the progress; an interrupt of the kernel ends only the training."""
+    """Train and show the progress; interrupting the kernel ends only the training."""
     shown = time.monotonic()
     try:
         for _ in learning.steps():

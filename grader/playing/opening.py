@@ -21,16 +21,16 @@ UNCHECKED = (
 
 @dataclass(frozen=True)
 class Opened:
-    """A game, and the student's answers that it is made of."""
+    """A game, and the student's answers that its model is made of."""
 
     name: str
     game: Game
-    places: Mapping[str, str]  # the place of each answer
+    places: Mapping[str, str]  # the file and line of each answer
     unchecked: tuple[str, ...]  # answers that have not passed their checks
 
 
 def open_game(course: Course, name: str) -> Opened:
-    """The game of this name; raises `CallError` if there is none, or an answer is missing."""
+    """The game of this name; raises `CallError` if the game or an answer is missing."""
     plays = course.plays()
     if name not in plays:
         raise CallError(UNKNOWN.format(name, ", ".join(plays) or "none in this course"))

@@ -1,4 +1,4 @@
-"""The results of a training, as a page that loads no other files, and as HTML for a cell.
+"""The results of a training, as an HTML page in a single file, and as HTML for a notebook's cell.
 
 Text is escaped. Pictures are SVG, with colours for light and dark pages.
 """
@@ -22,7 +22,7 @@ COLORS = {"right": "#1f9d57", "wrong": "#d8453c", "mark": "#d8453c"}
 
 
 def page(opened: Opened, learning: Learning, heads: Sequence[Head]) -> str:
-    """The whole page."""
+    """The HTML page with all results of a training."""
     game = opened.game
     template = resources.files("grader.playing").joinpath("templates", "page.html")
     return Template(template.read_text("utf-8")).substitute(
@@ -41,7 +41,7 @@ def page(opened: Opened, learning: Learning, heads: Sequence[Head]) -> str:
 
 
 def curves(learning: Learning) -> str:
-    """The curve of the loss, and, with an exam, the curve of right answers below it."""
+    """The curve of the loss; below it, if the game has an exam, the curves of right answers."""
     game, marks = learning.game, learning.marks
     drawn = [("The loss of every step", loss_svg(learning.losses, learning.last, game.guessing))]
     if marks:
@@ -65,7 +65,7 @@ def cell(learning: Learning, below: Iterable[str] = ()) -> str:
 
 
 def recipe(learning: Learning) -> list[tuple[str, str]]:
-    """Sizes and numbers of the training."""
+    """The settings of the training as rows: a name and a text."""
     game, recipe, choices = learning.game, learning.game.recipe, learning.choices
     parameters = sum(p.numel() for p in learning.moments)
     rows = [
@@ -121,7 +121,10 @@ def _head(head: Head, tokens: Sequence[str]) -> str:
 
 
 def _samples(learning: Learning, *, last: bool) -> str:
-    """The model's answers. The `last` need no words about brackets if all of them are right."""
+    """The model's answers, with a sentence about brackets if some answers may have brackets.
+
+    During the training the sentence is always there; after the `last` step, only if it is needed.
+    """
     game = learning.game
     brackets = not last or not all(sample.correct for sample in learning.samples)
     lines = (

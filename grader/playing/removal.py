@@ -1,7 +1,8 @@
-"""Removes a part of a student's model, such as the mask, to show the part's purpose.
+"""Removes a part of a student's model, such as the mask, to show why the model needs the part.
 
-The student's code stays unchanged; while the model runs, its calls to torch give other results. If
-a part cannot be found and removed, a `CallError` says so.
+The student's code stays unchanged. While the model runs, its calls to torch are intercepted: a call
+that would hide keys, for example, returns its input instead. If the part is not found, a
+`CallError` is raised.
 """
 
 from __future__ import annotations
@@ -19,9 +20,14 @@ from grader.records.faults import CallError
 
 MASK, POSITIONS, SCALE = PARTS = ("mask", "positions", "scale")
 
-LOW = -1e3  # scores below this are hidden: -inf, -1e9, the smallest float
+LOW = -1e3  # a score below this counts as hidden: -inf, -1e9, the smallest float
 EXPONENTIALS = ("softmax", "exp", "exp_")
-INTO = ("__setitem__", "__iadd__", "__isub__", "__imul__")  # in place, without _ at the end
+INTO = (
+    "__setitem__",
+    "__iadd__",
+    "__isub__",
+    "__imul__",
+)  # operations in place whose names do not end in _
 
 NO_MASK = (
     "no mask was found that could be left out: the search is for an operation that hides the keys "
@@ -39,7 +45,7 @@ NO_POSITIONS = (
 
 
 def without(game: Game, model: nn.Module, parts: Collection[str], heads: int) -> nn.Module:
-    """The model without its mask or its scale; raises `CallError` if they cannot be removed."""
+    """The model without its mask or its scale; raises `CallError` if one cannot be removed."""
     factor = (game.width / heads) ** 0.5 if SCALE in parts else None
     if MASK not in parts and factor is None:
         return model
@@ -58,7 +64,7 @@ def without(game: Game, model: nn.Module, parts: Collection[str], heads: int) ->
 
 
 def positions_of(game: Game, model: nn.Module) -> list[nn.Parameter]:
-    """The tables with a row for each place; raises `CallError` if there is none."""
+    """The parameters with a row for each position; raises `CallError` if there are none."""
     table = (game.context, game.width)
     found = [p for p in model.parameters() if tuple(p.shape) in (table, table[::-1])]
     if not found:
@@ -67,13 +73,13 @@ def positions_of(game: Game, model: nn.Module) -> list[nn.Parameter]:
 
 
 def tables_of(game: Game, model: nn.Module) -> list[nn.Parameter]:
-    """The tables of tokens and positions, which have a row or a column for each of them."""
+    """The embedding tables: parameters with a row or a column for each character or position."""
     sizes = {len(game.alphabet), game.context}
     return [p for p in model.parameters() if p.ndim == 2 and sizes & {*p.shape}]
 
 
 class _Altered(nn.Module):
-    """A model whose calls to torch give other results."""
+    """A model that runs without its mask or its scale."""
 
     def __init__(self, model: nn.Module, mask: bool, factor: float | None) -> None:
         super().__init__()
@@ -87,7 +93,7 @@ class _Altered(nn.Module):
 
 
 class _Undoing(TorchFunctionMode):
-    """Undoes masks, and multiplies scores by `factor`; scores are recognised as square matrices."""
+    """Undoes masks, and multiplies scores by `factor`; any square matrix counts as scores."""
 
     def __init__(self, mask: bool, factor: float | None) -> None:
         super().__init__()
@@ -119,7 +125,7 @@ class _Undoing(TorchFunctionMode):
         return out
 
     def _in_place(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
-        """Make the call on a copy first, and leave it out if it would hide keys."""
+        """Try the call on a copy first; skip the call if it would hide keys."""
         if args and _square(args[0]) and not _hides(args[0]):
             with torch.no_grad():
                 copy = args[0].detach().clone()
@@ -130,7 +136,7 @@ class _Undoing(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _whole(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
-        """Change the arguments for mask and scale of torch's own attention."""
+        """Call torch's own attention without its mask or without its scale."""
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
         given = dict(zip(names, args, strict=False)) | kwargs
         if self.mask:
@@ -149,10 +155,10 @@ def _square(value: Any) -> bool:
 
 
 def _hides(value: Any) -> bool:
-    """Whether all above the diagonal is hidden: very low before a softmax, or zero after it."""
+    """Whether all entries above the diagonal are hidden: very low scores, or weights of zero."""
     if not _square(value):
         return False
-    corner = value[..., 0, -1]  # checked first, because it is enough for most tensors
+    corner = value[..., 0, -1]  # checked first: this settles most tensors cheaply
     if not bool(((corner < LOW) | (corner == 0)).all()):
         return False
     rows, columns = torch.triu_indices(value.shape[-2], value.shape[-1], offset=1)

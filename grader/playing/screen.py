@@ -31,7 +31,7 @@ HELD_OUT = "not used for training"
 
 
 def train(learning: Learning, console: Console, *, plain: bool = False) -> None:
-    """Train to the end, or until Ctrl-C, and show the progress."""
+    """Train to the last step, or until Ctrl-C, and show the progress."""
     terminal.print_plain(console, STOP, "dim")
     if learning.game.exam is not None:
         terminal.print_plain(console, words.in_brackets(learning.game), "dim")
@@ -57,7 +57,7 @@ def _live(learning: Learning, console: Console) -> None:
 
 
 def drawn(learning: Learning, blocks: str) -> Iterator[Text | ProgressBar]:
-    """The current state of a training, from top to bottom."""
+    """The parts of the live display of a training, from top to bottom."""
     game = learning.game
     yield Text(words.progress(learning))
     yield ProgressBar(learning.last, learning.step, width=BAR + 7)
@@ -80,7 +80,7 @@ def sample_text(sample: Sample, *, backwards: bool, plain: bool) -> Text:
 
 
 def _in_lines(learning: Learning, console: Console) -> None:
-    """Show the progress as separate lines, for a file, a screen reader or a log."""
+    """Print the progress line by line, for a file, a screen reader or a log."""
     plain = not can_show(console, BLOCKS)
     for _ in learning.steps():
         if learning.step != 1 and learning.step % EVERY and learning.step != learning.last:
@@ -104,7 +104,10 @@ def can_show(console: Console, text: str) -> bool:
 
 
 def conclude(learning: Learning, console: Console, name: str) -> list[Head]:
-    """Print the results, draw the head with most weight on the scene's focus, return all heads."""
+    """Print the results and return all attention heads.
+
+    It also draws the head with the most weight on the scene's focus.
+    """
     learning.finish()
     console.print()
     terminal.print_plain(console, words.summary(learning), "bold")
@@ -124,7 +127,7 @@ def conclude(learning: Learning, console: Console, name: str) -> list[Head]:
 
 
 def show_head(head: Head, text: str) -> None:
-    """Draw the weights of a head over the characters of a text."""
+    """Draw the attention weights of a head, with a text's characters as labels."""
     tokens = [words.letter(character) for character in text]
     title = f"{head.name} (rows look at columns)"
     heatmap(head.weights, tokens=tokens, title=title).show()
@@ -164,7 +167,7 @@ def answer_questions(learning: Learning, console: Console) -> None:
 
 
 def _draw(learning: Learning, which: list[str], text: str) -> None:
-    """Draw the head that was asked for, or the head with most weight on the scene's focus."""
+    """Draw the head that the student names, or else the head with most weight on the focus."""
     game = learning.game
     heads = heads_of(game, learning.model, learning.heads, text)
     best = most_on(heads, game.scene)

@@ -33,7 +33,7 @@ class Session:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Run the student's code within this: in one thread, with errors that name their line."""
+        """Run student code in this context: in one thread, with errors that name the line."""
         with undisturbed(), ended_by_answers(f"playing {self.name}"):
             yield
 
@@ -56,19 +56,19 @@ class Session:
                 terminal.print_plain(console, "\nstopped")
 
     def remarks(self) -> list[str]:
-        """Remarks on the results."""
+        """Remarks on the results of the training."""
         with self.at_work():
             return [*words.remarks(self.learning, self.name)]
 
     def write(self, heads: list[Head]) -> None:
-        """Write the page."""
+        """Write the HTML page with the results."""
         with self.at_work():
             whole = page(self.opened, self.learning, heads)
         write_whole(self.out, whole.encode())
 
 
 def page_file(name: str, out: Path | None) -> Path:
-    """The path of the page; raises `CallError` before the training if it cannot be written."""
+    """The path of the page; raises `CallError` if no page can be written there."""
     path = out if out is not None else Path(f"{name}.html")
     if path.suffix.lower() not in (".html", ".htm"):
         raise CallError(f"--out names a page, so it must end in .html, but {path} does not")

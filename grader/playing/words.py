@@ -1,4 +1,4 @@
-"""Sentences about a training, which every screen shows."""
+"""Sentences about a training, for the terminal, the notebook and the page."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NO_WEIGHTS = (
 
 
 def progress(learning: Learning) -> str:
-    """The step and the loss, in one line."""
+    """A line with the current step, the loss and the time."""
     loss = f", loss {learning.losses[-1]:.3f}" if learning.losses else ""
     return f"step {learning.step} of {learning.last}{loss}, {learning.seconds:.0f} s"
 
 
 def shares(learning: Learning) -> tuple[str, str] | None:
-    """The right characters and answers in the last exam; None without an exam."""
+    """Lines with the shares of right characters and right answers in the last exam, if any."""
     if not learning.marks:
         return None
     game, mark = learning.game, learning.marks[-1]
@@ -50,7 +50,7 @@ def line_of(sample: Sample, *, backwards: bool) -> str:
 def parts_of(
     sample: Sample, *, backwards: bool, marks: tuple[str, str] = ("✓", "✗")
 ) -> list[tuple[str, str]]:
-    """`line_of` in pieces, each with its kind: prompt, right, wrong, mark, or "" if unknown."""
+    """The pieces of `line_of`, each with its kind: prompt, right, wrong, mark, or "" if unknown."""
     answer, right = sample.answer, sample.right
     if not right:
         return [(_visible(sample.prompt), "prompt"), (_visible(answer), "")]
@@ -65,7 +65,7 @@ def parts_of(
 
 
 def in_brackets(game: Game) -> str:
-    """The meaning of brackets in an answer."""
+    """A sentence that explains the brackets in an answer."""
     return f"In its answers, {game.characters} in [brackets] are wrong."
 
 
@@ -74,7 +74,7 @@ def _visible(text: str) -> str:
 
 
 def summary(learning: Learning) -> str:
-    """The end of the training, in one sentence."""
+    """A sentence on how the training ended."""
     game, steps = learning.game, counted(learning.step, "step")
     how = "Stopped" if learning.interrupted else "Learnt" if learning.learnt else "Ended"
     end = f"{how} after {steps}, {learning.seconds:.0f} s"
@@ -89,7 +89,7 @@ def summary(learning: Learning) -> str:
 
 
 def remarks(learning: Learning, name: str) -> Iterator[str]:
-    """Remarks on a high first loss, and on parts that were left out."""
+    """Remarks on a high first loss, and on parts that were left out of the model."""
     game, without = learning.game, learning.choices.without
     if learning.starts_too_high:
         yield HIGH_START.format(
@@ -114,7 +114,7 @@ def remarks(learning: Learning, name: str) -> Iterator[str]:
 
 
 def of_head(head: Head, scene: Scene) -> str:
-    """The reason why this head is shown."""
+    """Sentences that say why this head is shown."""
     return (
         f"This is {head.name}, while it reads {scene.text!r}. Of all heads it has the most weight, "
         f"{head.on(scene.focus):.0%}, on {scene.meaning}."
@@ -122,5 +122,5 @@ def of_head(head: Head, scene: Scene) -> str:
 
 
 def letter(character: str) -> str:
-    """A character as a label, with a visible sign for a space."""
+    """A character as a label, with a visible sign for a space or a line break."""
     return {" ": "␣", "\n": "¶"}.get(character, character)

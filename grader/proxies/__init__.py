@@ -1,21 +1,22 @@
-"""Proxies: the functions and modules that a test calls, which run behind the wall.
+"""Proxies: functions and modules that a test calls, to run student code in another process.
 
-This room knows contracts, sessions and the wire. It sends a call, checks the result, and copies a
-reference's weights into a student's module. It loads no reference and awards no points.
+This room knows contracts, sessions and the wire. It sends calls and checks their results. It also
+copies a reference's weights into a student's module. It loads no reference and awards no points.
 
-For a call, ``student.f(x)``, `remote` has the functions and modules that a test sees. `calls` makes
-one call, from a test's arguments to plain tensors that satisfy the contract. With these, `facts`
-notes how an answer's result depends on its input.
+In a test, ``student.f(x)`` calls a proxy. `remote` defines the proxies of functions and modules.
+`calls` makes a single call: it sends a test's arguments, and returns plain tensors that satisfy the
+contract. `facts` calls an answer often, to find out how its result depends on its input.
 
-``adopt(theirs, ours)`` gives a student's module the reference's weights, through these modules:
+``adopt(theirs, ours)`` gives a student's module the reference's weights, in these steps:
 
-1. `adoption` asks for all ways to match the weights, tries them on an input, and writes the
-   weights.
-2. `models` lists the ways. It matches the layers that `trees` finds in the student's module; a
-   reference without layers goes directly to
-3. `blocks`: norms, which `norms` finds, and parts with matrices, which `parts` finds;
-4. `matching`: a single part such as an attention: its parameters in `groups`, each in one of the
-   `layouts`.
+1. `adoption` asks `models` for all ways to match the student's parameters with the reference's
+   weights. It tries these ways on an input, and writes the weights.
+2. `models` lists the ways. It matches the layers that `trees` finds in the student's module. A
+   reference without layers goes directly to `blocks`.
+3. `blocks` matches a block: its norms, which `norms` finds, and its parts with matrices, which
+   `parts` finds.
+4. `matching` matches a single part, such as an attention. It sorts the parameters into `groups`,
+   and reads each group in one of the `layouts`.
 
-All of these describe their results with `slots`, and use `names` for the meaning of a name.
+All of these describe matches with `slots`, and use `names` for the meaning of a name.
 """

@@ -1,10 +1,11 @@
-"""Adoption: gives a student's module the reference's weights, by role.
+"""Adoption: copies the reference's weights into a student's module.
 
-`models` lists the ways to match a student's parameters with the reference's weights, by names and
-shapes. If there are several, each is tried on a probe input, the likeliest first.
+Each weight of the reference has a role, such as ``W_query``. `models` lists the ways to match these
+roles with the student's parameters, by names and shapes. If there are several ways, each is tried
+on a probe input, the likeliest first.
 
-All weights are converted to a common form: for each role (``W_query``) a matrix (d_out, d_in), in
-which the rows of several heads are stacked. A student's parameter covers some of its rows.
+All weights are converted to a common form: each role has a matrix of shape (d_out, d_in), in which
+the rows of several heads are stacked. A student's parameter holds some rows of a role's matrix.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from grader.wire.payload import DTYPES
 
 HEAD = re.compile(
     r"(?<![^.])heads\.\d+\."
-)  # in a reference's roles; the rows of its heads are stacked
-MOST_ALONE = 8  # parameters whose influence is tested one by one
-MAX_TRIED = 2**24  # bytes of weights sent in all trials; the course's modules have thousands
+)  # the part of a reference's path that names a head; all heads share one role
+MOST_ALONE = 8  # parameters; more than these are not tested one by one for their influence
+MAX_TRIED = 2**24  # bytes of weights that all trials together may send
 
 
 def give_weights(theirs: RemoteModule, ours: nn.Module) -> Adoption:
     """Copy the reference's weights into the student's module; raise `Unadoptable` if that fails.
 
-    Roles of the reference without a partner, such as a bias that the student left out, are set to
-    zero in `ours`, so that the rest can be compared.
+    If the student's module lacks a role, such as a bias, its weights in `ours` are set to zero (a
+    norm's gain to one). Then the results of both modules can still be compared.
     """
     if theirs.is_lazy:
         theirs.call_first(probe(theirs.contract, theirs.made_with))
@@ -75,13 +76,15 @@ def _choose(
     matrices: Mapping[str, Tensor],
     most: int,
 ) -> tuple[Adoption, bool]:
-    """The match with which the student's module gives the reference's result, or the likeliest.
+    """Choose the match that gives the reference's result, or else the likeliest match.
 
-    At most `most` matches are tried. The second value is True if the match gives the reference's
-    result, needed no trial, or cannot be tested, as when a recording lacks the result.
+    At most `most` matches are tried. The second value is False only if trials showed that no match
+    gives the reference's result. A single match needs no trial. If a recording lacks the result,
+    trials show nothing.
 
-    If the class was matched before, with other sizes or weights, that match is tried first. It also
-    counts as the likeliest if no match gives the result: a tanh GELU may be too inaccurate.
+    If an earlier module of the class was matched, matches with the same habit (`Adoption.habit`)
+    are tried first. They also count as the likeliest if no match gives the result. This happens to
+    right but inexact answers, such as a tanh GELU.
     """
     if len(found) == 1 and not _unclaimed(found[0], theirs):
         return found[0], True
@@ -94,11 +97,11 @@ def _choose(
     for one in found:
         known = one.habit in habits and len(one.missing) == least
         (likely if known else others).append(one)
-    # The latest first: early ones may come from identity matrices, with which any order agrees.
+    # The latest habit first: a test with identity matrices may have confirmed a wrong order.
     likely.sort(key=lambda one: habits.index(one.habit), reverse=True)
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
-    # The first match is usually right, so it travels alone and the rest together.
+    # The first match is usually right, so it is sent alone, and the others share a message.
     for some in (likely[:1], likely[1:], others[:1], others[1:]):
         trials = [_values(one, matrices, theirs) for one in some]
         results = _results(theirs, trials, arguments)
@@ -114,7 +117,7 @@ def _choose(
 def _results(
     theirs: RemoteModule, weights: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
 ) -> list[Any]:
-    """The results of the student's module in evaluation mode, with each of these weights."""
+    """The results of the student's module in evaluation mode, for each of these sets of weights."""
     if not weights:
         return []
     training = theirs.training
@@ -122,12 +125,12 @@ def _results(
     results = theirs.try_all(weights, arguments)
     if training:
         theirs.train()
-    results += [None] * (len(weights) - len(results))  # an exception ends the trials
+    results += [None] * (len(weights) - len(results))  # an exception ends the message
     return results
 
 
 def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:
-    """The reference's result in evaluation mode, with these roles at zero; None if unknown."""
+    """The reference's result in evaluation mode if these roles are zero; None if unknown."""
     silent = without_biases(ours, missing) if missing else ours
     training = silent.training
     try:
@@ -142,7 +145,7 @@ def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence
 def also_learned(theirs: RemoteModule) -> list[str]:
     """The paths of learned parameters without a role that influence the result.
 
-    Unused layers do not count; they may have any weights.
+    Parameters of unused layers do not influence the result, so they do not count.
     """
     adoption: Adoption = theirs.adoption
     infos = {info.path: info for info in theirs.structure.parameters}
@@ -157,7 +160,7 @@ def influential(theirs: RemoteModule, paths: Sequence[str]) -> list[str]:
     own = {path: value for path, value in theirs.values().items() if path in paths}
     make = Make("adoption", theirs.name, "also learned")
     others = {path: make.normal_like(own[path], name=path) for path in paths}
-    # All are changed together first, since a layer may have no influence while another is zero.
+    # First all parameters change together: a layer may have no influence while another is zero.
     few = paths if len(paths) <= MOST_ALONE else []
     trials = [own, own, others, *({**own, path: others[path]} for path in few)]
     before, again, together, *alone = _results(
@@ -173,9 +176,10 @@ def influential(theirs: RemoteModule, paths: Sequence[str]) -> list[str]:
 def joined_gradients(
     theirs: RemoteModule, ours: nn.Module
 ) -> Iterator[tuple[str, Tensor | None, Tensor]]:
-    """For each role of adopted weights: the role, the student's gradient and the reference's.
+    """Yield each adopted role with the student's gradient and the reference's.
 
-    Both gradients have the shape of the role's matrix.
+    Both gradients have the shape of the role's matrix. The student's is None if a parameter that
+    holds the role has no gradient.
     """
     adoption: Adoption = theirs.adoption
     mirrors = theirs.parameters()
@@ -194,15 +198,16 @@ def joined_gradients(
             layout = adoption.layout(slot.path)
             rows = _as_rows(grad, layout)
             into = actual.T if layout.by_input else actual
-            # If a table is held twice, its gradient is the sum of both.
+            # If two parameters hold the same table, its gradient is the sum of theirs.
             into[slot.at : slot.at + slot.stop - slot.start] += rows[slot.start : slot.stop]
         yield role, actual, expected
 
 
 def _unused_copies(theirs: RemoteModule, slots: Sequence[Slot]) -> list[str]:
-    """The role's parameters in layers that are made but never used.
+    """The paths of a role's parameters that are never used, because others hold the same rows.
 
-    Another parameter with a gradient holds the same rows, and they do not influence the result.
+    An unused copy has no gradient and no influence on the result, and another parameter with the
+    same rows has a gradient.
     """
     mirrors = theirs.parameters()
     learning = [slot for slot in slots if mirrors[slot.path].grad is not None]
@@ -223,7 +228,7 @@ def _rows_of(slot: Slot) -> tuple[int, int]:
 
 
 def without_biases(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
-    """A copy of a reference's module with these roles at zero."""
+    """A copy of a reference's module in which these roles' weights are zero."""
     silent = copy.deepcopy(ours)
     _leave_out(_pieces_of(silent), roles)
     return silent
@@ -253,7 +258,7 @@ def roles_at_zero(ours: nn.Module) -> list[str]:
 
 
 def _as_rows(value: Tensor, layout: Layout) -> Tensor:
-    """A parameter as a matrix of rows, with stacked matrices concatenated; a bias as a vector."""
+    """Reshape a parameter to a matrix with the rows of all stacked matrices, a bias to a vector."""
     _, width = layout.size(value.shape)
     if width is None:
         return value.reshape(-1)
@@ -263,7 +268,7 @@ def _as_rows(value: Tensor, layout: Layout) -> Tensor:
 
 
 def _from_rows(rows: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
-    """The inverse of `_as_rows`."""
+    """Reshape rows to a parameter of this shape: the inverse of `_as_rows`."""
     if layout.view == "spread":
         return rows.reshape((*shape[1:], shape[0])).movedim(-1, 0).contiguous()
     if layout.view != "swapped":
@@ -275,7 +280,7 @@ def _from_rows(rows: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
 
 
 def _pieces_of(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, str]]]:
-    """Parameters by role, in the order of the heads, each with the class that owns it."""
+    """A reference's parameters by role, in the order of heads, each with its owner's class."""
     owners = {path: type(part).__name__ for path, part in module.named_modules()}
     found: dict[str, list[tuple[nn.Parameter, str]]] = {}
     for path, parameter in module.named_parameters():
@@ -286,7 +291,10 @@ def _pieces_of(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, str]]]:
 
 
 def _join(pieces: Sequence[tuple[Tensor, str]]) -> Tensor:
-    """The rows of several heads stacked; a plain parameter has shape (d_in, d_out)."""
+    """Stack the rows of several heads' parameters into the matrix of a role.
+
+    A parameter that no `nn.Linear` owns has shape (d_in, d_out).
+    """
     return torch.cat([_as_rows(value, _of_reference(value, owner)) for value, owner in pieces])
 
 
@@ -315,23 +323,24 @@ def _values(
         for path, part in rows.items()
     }
     for path in adoption.extra:
-        # A "bias" that is not learned is a constant: GPT-2's code calls its mask so.
+        # A "bias" that is not learned is a constant, such as the mask in GPT-2's code.
         if infos[path].learned and is_floating(infos[path]) and is_called_bias(path):
             values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
     return values
 
 
 def _unclaimed(adoption: Adoption, theirs: RemoteModule) -> list[wire.ParameterInfo]:
-    """Matrices without a role, which belong to layers that the exercise does not have."""
+    """The student's matrices without a role, from layers that the exercise does not have."""
     infos = {info.path: info for info in theirs.structure.parameters}
     extra = [infos[path] for path in adoption.extra]
     return [info for info in extra if len(info.shape) == 2 and is_floating(info)]
 
 
 def _for_extra_layers(adoption: Adoption, theirs: RemoteModule) -> dict[str, Tensor]:
-    """Fixed weights for layers without a role, so that a known mistake gives the same result.
+    """Fixed weights for layers without a role, so that the same mistake gives the same result.
 
-    Used only if the result is wrong anyway: a right answer may have an extra layer without effect.
+    They are written only if the result is wrong. A right answer may have an extra layer without
+    effect, which keeps its weights.
     """
     make, found = Make("adoption", theirs.name, "nobody"), _unclaimed(adoption, theirs)
     return {
@@ -343,7 +352,7 @@ def _for_extra_layers(adoption: Adoption, theirs: RemoteModule) -> dict[str, Ten
 
 
 def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:
-    """Small inputs for a module, made from its contract; ids are below its `vocab_size`."""
+    """Make small inputs for a module from its contract; token ids are below its `vocab_size`."""
     sizes = {
         parameter.name: value
         for parameter, value in zip(contract.call.parameters, made_with, strict=False)

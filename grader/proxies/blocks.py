@@ -1,4 +1,4 @@
-"""Matches a student's parameters with the weights of a block, or of a module without parts.
+"""Matches a student's parameters with the weights of a block, or of a single part.
 
 A block has norms, and parts with matrices, such as an attention and a feed-forward layer. `norms`
 finds norms by their vectors; `parts` finds the other parts among the remaining parameters.
@@ -17,9 +17,12 @@ from grader.proxies.names import NameAliases
 from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, WantedRoles, joined, likeliest
 
 
-@lru_cache(maxsize=256)  # students who keep the stub's names share an entry
+@lru_cache(maxsize=256)  # students who keep the stub's names share a cache entry
 def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
-    """All ways to match the roles, likeliest first; raises `Unadoptable` if there are none."""
+    """All ways to match the roles with parameters; raises `Unadoptable` if there are none.
+
+    The likeliest come first.
+    """
     block = _Block.of(wanted.roles)
     if block.is_one_part:
         return matching.candidates(wanted, aliases)
@@ -35,7 +38,7 @@ def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Itera
     """All combinations of matches of the norms and of the other parts."""
     found, rest = norms.norms_among(wanted.parameters, block.norms)
     ways = parts.candidates(block.others, rest, wanted.counts, aliases)
-    # The orders of norms are few, so they vary fastest.
+    # The norms have few matches, so each match of the other parts is tried with all of them.
     others = list(islice(ways, MAX_CANDIDATES))
     orders = list(norms.candidates(block.norms, found, aliases))
     for one, other in product(others, orders):
@@ -46,7 +49,7 @@ def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Itera
 class _Block:
     """The roles of a block: its norms, and its parts with matrices."""
 
-    norms: tuple[norms.Norm, ...]  # made of roles
+    norms: tuple[norms.Norm, ...]  # their gains and shifts are roles
     others: tuple[parts.Part, ...]
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Makes calls across the wall, and sends gradients back through them.
+"""Calls the student's code in its process, and sends gradients back through these calls.
 
 Results are rebuilt as plain tensors and checked against the contract before a test sees them.
 """
@@ -21,10 +21,10 @@ from grader.course.contract import Contract, Signature, bind, call_order, check_
 from grader.sandbox.session import Session, StudentLost
 from grader.wire import payload
 
-MAX_WEIGHTS = 2**20  # numbers in a module; the course's largest has a few thousand
+MAX_WEIGHTS = 2**20  # elements of all parameters; the course's largest module has a few thousand
 MAX_PARAMETERS = 500
 MAX_PATH, MAX_STEPS = 300, 20  # characters and dots in a parameter's path
-MAX_OPERAND = 80  # characters of the name of a tensor in a failed line
+MAX_OPERAND = 80  # characters of a tensor's name, for the tensors in a line that raised
 
 
 class StudentRaised(Exception):
@@ -40,7 +40,7 @@ class StudentRaised(Exception):
         operands: Mapping[str, tuple[int, ...]] | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """`operands` are the shapes of tensors by name, `sizes` the contract's dimensions."""
+        """`operands` maps names of tensors to shapes; `sizes` has the contract's dimensions."""
         super().__init__(f"{kind}: {text}")
         self.by_torch = by_torch
         self.operands = operands or {}
@@ -57,7 +57,7 @@ class AuthorError(Exception):
 
 @dataclass(frozen=True)
 class Observation:
-    """A call's result, with its side effects and its work."""
+    """A call's result, the arguments that it changed, and the torch operations that it ran."""
 
     result: Any
     changed: frozenset[int]  # the passed tensors that this or an earlier call changed, by number
@@ -66,26 +66,22 @@ class Observation:
 
 
 CallResult = wire.Value | wire.Raised  # a call's result or exception
-ArgumentOrder = tuple[list[int], list[str]]  # of arguments, and their keywords
+ArgumentOrder = tuple[list[int], list[str]]  # the arguments' numbers, and their keywords
 
 
 @dataclass
 class Seen:
-    """Everything that a case of a test leaves behind for later cases, a diagnosis or a verdict.
-
-    If the case is not run again, this replaces its effects.
-    """
+    """Everything that a case of a test leaves behind for later cases, a diagnosis or a verdict."""
 
     printed: str = ""
     results: list[CallResult] = field(default_factory=list)  # results and exceptions of calls
     made: dict[int, CallResult] = field(default_factory=dict)  # descriptions of modules, by handle
-    asked: set[str] = field(default_factory=set)  # exercises that the test used
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # forbidden uses, by exercise
     changed: dict[str, set[int]] = field(default_factory=dict)  # changed arguments, by exercise
-    habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `adoption`
+    habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `Adoption.habit`
 
     def evidence(self) -> tuple[CallResult, ...]:
-        """The calls' results, or the modules if the case failed before calling any."""
+        """The results of calls, or the modules' descriptions if the case failed before any call."""
         return tuple(self.results or self.made.values())
 
     def used(self) -> tuple[str, ...]:
@@ -93,7 +89,7 @@ class Seen:
         return tuple(sorted({use.function for uses in self.uses.values() for use in uses}))
 
     def add(self, later: Seen) -> None:
-        """Add the parts of a case that later cases need."""
+        """Add the next case's record, as far as later cases need it."""
         for name, uses in later.uses.items():
             self.uses.setdefault(name, []).extend(uses)
         for name, places in later.changed.items():
@@ -123,41 +119,41 @@ class Calls:
         self.found = {found.name: found for found in self.session.listing.found}
 
     def begin(self, seed: int, exercise: str, memory_mb: int | None, hidden: bool) -> None:
-        """Begin a case with an empty `seen`; `before` keeps that of earlier cases."""
-        self.end(self.seen)
+        """Begin a case: add the last case's record to `before`, and empty `seen`."""
+        self.end()
         self.session.begin_test(seed, exercise, memory_mb)
         self._hidden = hidden
 
-    def end(self, seen: Seen) -> None:
-        """End a case with its `seen`, which may come from an earlier run of the same case."""
-        self.before.add(seen)
+    def end(self) -> None:
+        """End a case; `before` keeps the record that it leaves in `seen`."""
+        self.before.add(self.seen)
         self.seen = Seen()
 
     def uses(self, exercise: str) -> list[wire.Use]:
-        """The uses of forbidden functions so far."""
+        """The uses of forbidden functions in an exercise so far."""
         return [*self.before.uses.get(exercise, ()), *self.seen.uses.get(exercise, ())]
 
     def changed(self, exercise: str) -> frozenset[int]:
-        """The numbers of the passed tensors that were changed so far."""
+        """The numbers of the passed tensors that an exercise has changed so far."""
         return frozenset(self.before.changed.get(exercise, ())) | frozenset(
             self.seen.changed.get(exercise, ())
         )
 
     def habits(self, exercise: str) -> tuple[object, ...]:
-        """The ways in which earlier modules of a class were matched."""
+        """The habits of the matches of an exercise's earlier modules; see `Adoption.habit`."""
         return (*self.before.habits.get(exercise, ()), *self.seen.habits.get(exercise, ()))
 
     def note(self, exercise: str, outcome: wire.Outcome, own_weights: bool = False) -> wire.Outcome:
         """Record a call's outcome and its uses of forbidden functions; return the outcome.
 
-        With `own_weights`, numbers are left out: they come from random weights, and cannot identify
-        a mistake.
+        With `own_weights`, the module still has its own random weights. Then the result's numbers
+        are left out of the record, since they cannot identify a mistake.
         """
         if isinstance(outcome, wire.Returned):
             value = _promised(self.contracts.get(exercise), outcome.value)
             self.seen.results.append(_without_numbers(value) if own_weights else value)
         elif isinstance(outcome, wire.Raised):
-            # The error identifies a mistake, not the names of variables.
+            # A mistake is recognised by its error, whatever the names of the variables.
             self.seen.results.append(msgspec.structs.replace(outcome, operands={}))
         elif isinstance(outcome, wire.Gradients):
             self.seen.results += outcome.inputs
@@ -171,7 +167,7 @@ class Calls:
 
         Student code may have forged the reply, and both name and place are shown. Therefore the
         name must be on the course's list, and the place a line of the submission. In a hidden test
-        the place is dropped, since code could report a line that encodes the test's input.
+        the place is dropped, since student code could report a line that encodes the test's input.
         """
         if function not in self.forbidden.get(exercise, ()):
             return False
@@ -181,9 +177,9 @@ class Calls:
 
 
 def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
-    """A result without the parts that the contract leaves open, such as a cache.
+    """Remove the items of a result that the contract does not describe, such as a cache.
 
-    Thus a mistake is recognised whatever the cache is made of.
+    Thus a mistake is recognised whatever form the cache has.
     """
     signature = contract and (contract.forward or contract.call)
     returns = signature.returns if signature else ""
@@ -196,9 +192,9 @@ def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
 
 
 def _without_numbers(value: wire.Value) -> wire.Value:
-    """A result with its tensors on the device meta, where a checksum replaces the numbers.
+    """Put a result's tensors on the device meta, and replace their numbers by a checksum.
 
-    Only dtype and shape are compared; the checksum keeps different tensors distinct.
+    Such results are compared by dtype and shape only. The checksum keeps two tensors distinct.
     """
     match value:
         case wire.TensorData(dtype=dtype, shape=shape, data=data):
@@ -222,7 +218,10 @@ def make_calls(
     mirrors: Mapping[str, Tensor] | None = None,
     own_weights: bool = False,
 ) -> list[Any]:
-    """Make a call for each list of arguments, in a single message; return the checked results."""
+    """Call a function or module with each list of arguments, and return the checked results.
+
+    All calls share a single message.
+    """
     pending = [
         _Pending(calls, contract, target, list(arguments), made_with, mirrors or {})
         for arguments in argument_lists
@@ -244,7 +243,7 @@ def observed(
     altered: Sequence[str] = (),
     own_weights: bool = False,
 ) -> Observation:
-    """Make a call, and return its result with observations."""
+    """Make a single call under observation, and return its `Observation`."""
     call = _Pending(
         calls, contract, target, list(arguments), made_with, {}, observe=True, altered=altered
     )
@@ -309,7 +308,7 @@ class _Pending:
         return wire.TensorData(packed.dtype, packed.shape, packed.data, packed.device, wants)
 
     def finish(self, outcome: wire.Outcome) -> Any:
-        """The result, checked against the contract and attached to this process's graph."""
+        """Check the result against the contract, and attach it to this process's autograd graph."""
         if not isinstance(outcome, wire.Returned):
             raise unexpected(outcome, self.binding.sizes)
         for number in outcome.changed[: len(self.sent)]:
@@ -329,7 +328,7 @@ class _Pending:
         return _replaced(value, iter(attached))
 
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """The gradients of the sent tensors, then those of the parameters."""
+        """The gradients of the sent tensors, then of the parameters, from those of the outputs."""
         packed = [None if g is None else payload.pack_tensor(g) for g in gradients]
         outcome = first_outcome(self.session.run(wire.Backward(self.result, packed)))
         self.calls.note(self.contract.name, outcome)
@@ -354,7 +353,7 @@ class _Pending:
 
 
 class _RemoteCall(torch.autograd.Function):
-    """Attaches a remote result to the graph of this process."""
+    """Attaches the result of a remote call to the autograd graph of this process."""
 
     @staticmethod
     def forward(ctx: Any, pending: _Pending, outputs: list[Tensor], *_: Tensor) -> Any:
@@ -386,7 +385,7 @@ def argument_order(
     count: int,
     aliases: Mapping[str, Sequence[str]],
 ) -> ArgumentOrder:
-    """As `order_of`, but not cached, for a definition with the parameters `listed`."""
+    """The order and keywords of `order_of`, for a definition with the parameters `listed`."""
     by_position = list(range(count)), list[str]()
     if not listed or any(argument.kind in ("star", "double_star") for argument in listed):
         return by_position
@@ -401,7 +400,7 @@ def argument_order(
 
 
 def mirror_of(info: wire.ParameterInfo) -> Tensor:
-    """A tensor with a parameter's shape and dtype, to collect its gradient if it has one."""
+    """Make a local tensor with a parameter's shape and dtype, which collects its gradient."""
     dtype = payload.DTYPES.get(info.dtype, torch.uint8)
     mirror = torch.zeros(info.shape, dtype=dtype)
     return mirror.requires_grad_() if dtype.is_floating_point else mirror
@@ -417,7 +416,7 @@ def require_believable(structure: wire.Structure) -> None:
         raise StudentLost("crashed", "a parameter or buffer nested deeper than any module is")
     if len({info.path for info in infos}) < len(infos):
         raise StudentLost("crashed", "two parameters or buffers under one path")
-    # A size of zero must not hide huge others, on which even empty tensors have limits.
+    # An axis of size 0 must not hide huge axes: torch limits these even in empty tensors.
     sizes = (math.prod(max(size, 1) for size in info.shape) for info in structure.parameters)
     if len(structure.parameters) > MAX_PARAMETERS or sum(sizes) > MAX_WEIGHTS:
         raise StudentLost("memory", "the module has far more weights than its arguments ask for")

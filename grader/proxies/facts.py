@@ -1,8 +1,8 @@
 """Finds facts about an answer: how its result changes with its input.
 
-The inputs of a public check are changed in small ways, and the results compared: does the answer
-see the future, sum to one, depend on an argument? A fact is true or false for right and wrong
-answers alike. It is left out if the results are not clear.
+The inputs of a public check are changed in small ways, and the results compared. Does the result
+depend on an argument, or on future positions? Does it sum to one? Each fact is true or false, of
+right and wrong answers alike. A fact is left out if the results do not decide it.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from grader.proxies.calls import StudentRaised
 from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule, Student
 from grader.wire import payload
 
-MOST_POSITIONS = 4  # changed one by one along an axis, at its ends
-MOST_NUMBERS = 1_000  # in all arguments of an example
-CLEAR = 1e-2  # a smaller change of the result is unclear
-LIFT = 1.5  # added to a whole argument
-STEP = 1e-2  # in both directions, to measure a slope
-SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1  # relative differences; between them it is unclear
+MOST_POSITIONS = 4  # positions that are changed one by one along an axis; half of them at each end
+MOST_NUMBERS = 1_000  # elements of all arguments of an example
+CLEAR = 1e-2  # a change of the result that is neither rounding nor as large as this is unclear
+LIFT = 1.5  # constant that is added to an argument
+STEP = 1e-2  # distance of the inputs, in both directions, at which a slope is measured
+SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1  # relative differences; between these two, a fact is unclear
 
 Kind = Literal[
     "repeats",  # the same call gives the same result
-    "repeats in training",  # … in a module's training mode too
+    "repeats in training",  # the same call gives the same result in a module's training mode
     "heeds",  # the result depends on an argument
-    "reaches",  # a position of an argument's axis moves a position of the result's
+    "reaches",  # changing a position of an argument changes a position of the result
     "sums",  # the result sums to one along an axis
     "bounded",  # the result has no negative number
     "shift",  # adding a constant to an argument does not change the result
-    "lift",  # … or adds the constant to the result
+    "lift",  # adding a constant to an argument adds the same constant to the result
     "scale",  # doubling an argument does not change the result
-    "double",  # … or doubles the result
+    "double",  # doubling an argument doubles the result
     "alike",  # equal positions along an argument's axis give equal positions along the result's
     "gradient",  # a gradient reaches an argument
-    "slope",  # … and is the slope of the answer's own result
+    "slope",  # the gradient of an argument equals the measured slope of the result
     "weights",  # a gradient reaches every parameter
 ]
 
@@ -53,8 +53,8 @@ Kind = Literal[
 class Fact(msgspec.Struct, frozen=True, order=True):
     """A statement that is true or false of an answer.
 
-    `argument` is a number from 0. `at` holds axes of the argument and the result, counted from the
-    end, and positions on them.
+    `argument` is the number of an argument, from 0. `at` holds axes of the argument and the result,
+    counted from the end (-1 is the last), and positions on these axes.
     """
 
     kind: Kind
@@ -76,7 +76,7 @@ class Example(msgspec.Struct, frozen=True):
 
 
 def examples(name: str, calls: Iterable[wire.Call]) -> list[Example]:
-    """The suitable calls that a case of a test makes to one exercise."""
+    """Among the calls of a test's case, find those to the exercise `name` that suit as examples."""
     made: dict[int, list[wire.Input]] = {}
     found: list[Example] = []
     for call in calls:
@@ -115,7 +115,7 @@ def _is_fit(example: Example) -> bool:
 
 
 def _value(example: Example) -> tuple[int, int, int]:
-    """A key to sort by: masks that hide some positions, then short axes, then few numbers."""
+    """Rank an example by its masks that hide some positions, then short axes, then few numbers."""
     values = [payload.unpack(value) for value in example.arguments]
     masks = [v for v in values if isinstance(v, Tensor) and v.dtype == torch.bool]
     mixed = sum(bool(mask.any()) and not bool(mask.all()) for mask in masks)
@@ -141,14 +141,14 @@ class _Answer:
     make: Make
 
     def results(self, variations: Mapping[Key, Variation]) -> Replies:
-        """The first tensor of each result, or None; all calls travel in one message."""
+        """The first tensor of the result for each variation, or None; all calls share a message."""
         calls = [
             [_copied(changes.get(n, value)) for n, value in enumerate(self.arguments)]
             for changes in variations.values()
         ]
         try:
             found = map(_first_tensor, self.call.each(calls))
-        except (StudentRaised, ContractBroken):  # ends the message, so call again one by one
+        except (StudentRaised, ContractBroken):  # ends the message, so make each call alone
             found = map(self._alone, calls)
         return dict(zip(variations, found, strict=True))
 
@@ -168,7 +168,7 @@ def _first_tensor(result: Any) -> Tensor | None:
 
 
 def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
-    """The facts about an answer. A module's weights are drawn from `make`."""
+    """Find the facts about the exercise `name` on an example; `make` draws a module's weights."""
     arguments = [payload.unpack(value) for value in example.arguments]
     definition = getattr(student, name)
     try:
@@ -326,7 +326,7 @@ def _of_slope(
     """Whether a gradient agrees with the measured slope of the result."""
     towards = _towards(answer.arguments[number], answer.make)
     measured = []
-    for step in (STEP, STEP / 2):  # these disagree if the result is curved or has jumps
+    for step in (STEP, STEP / 2):  # the two slopes differ if the result is curved or jumps
         up, down = (results["moved", number, str(way)] for way in (step, -step))
         if up is None or down is None or not up.shape == down.shape == mixed.shape:
             return {}
@@ -348,7 +348,7 @@ def _elsewhere(value: Tensor, make: Make) -> Tensor:
 
 
 def _towards(value: Tensor, make: Make) -> Tensor:
-    """The direction in which an argument is moved to measure a slope."""
+    """The direction in which an argument is changed to measure a slope."""
     return make.normal_like(value, name="towards")
 
 
@@ -381,7 +381,7 @@ def _moved(first: Tensor, after: Tensor | None) -> Iterator[tuple[int, int, bool
 
 
 def _same(one: Tensor, other: Tensor | None) -> bool | None:
-    """Whether two results are equal; None unless they clearly are or clearly differ."""
+    """Whether two results are equal; None if their difference is unclear (see `CLEAR`)."""
     if other is None or one.shape != other.shape:
         return None
     if UNMOVED.holds(one, other):

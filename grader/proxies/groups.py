@@ -1,6 +1,6 @@
-"""Groups a student's parameters, and tells weights from biases by names and shapes.
+"""Groups a student's parameters, and distinguishes weights from biases by names and shapes.
 
-Parameters whose paths differ only in numbers form a matrix in parts, as those of several heads do.
+Parameters whose paths differ only in numbers form a group, such as the matrices of several heads.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
 
 
 def is_vector(shape: Sequence[int]) -> bool:
-    """Whether a parameter is a bias by its shape. (1, d_in) is none: it may be a head's row."""
+    """Whether a shape is a vector's, as a bias has. (1, d_in) may be the matrix of a head."""
     return len(shape) == 1
 
 
 def is_row(shape: Sequence[int]) -> bool:
-    """Whether a parameter may be a norm's by its shape: a vector, possibly with axes of size 1."""
+    """Whether a shape may be a norm's: that of a vector, possibly with more axes of size 1."""
     return len(shape) > 0 and prod(shape) == max(shape)
 
 
@@ -36,12 +36,12 @@ def is_called_bias(path: str) -> bool:
 
 
 def is_bias(info: ParameterInfo) -> bool:
-    """Whether a parameter is a bias by its shape, or by its name, as with (1, d) or (heads, d)."""
+    """Whether a parameter is a vector, or has a bias's name; its shape may then be (heads, d)."""
     return is_vector(info.shape) or (is_called_bias(info.path) and len(info.shape) > 0)
 
 
 def is_floating(info: ParameterInfo) -> bool:
-    """Whether a parameter can hold weights; integers are masks or sizes."""
+    """Whether a parameter has a floating-point dtype; integers are masks or sizes, not weights."""
     return info.dtype in DTYPES and DTYPES[info.dtype].is_floating_point
 
 
@@ -52,7 +52,7 @@ def name_in_dict(info: ParameterInfo) -> str | None:
 
 @dataclass(frozen=True)
 class Group:
-    """Parameters whose paths differ only in numbers: a single parameter, or a matrix in parts."""
+    """Parameters whose paths differ only in numbers: a single one, or the parts of a matrix."""
 
     key: str  # the path without numbers
     infos: tuple[ParameterInfo, ...]
@@ -65,21 +65,21 @@ class Group:
 
     @property
     def module(self) -> str:
-        """The module's path without numbers, which a bias shares with its weight."""
+        """The path of the owning module, without numbers; a bias shares it with its weight."""
         return SUFFIX.sub("", self.key)
 
     @property
     def stem(self) -> str:
-        """The part that a bare weight's and its bias's names share: ``alpha`` of ``W_alpha``."""
+        """The part of the name that a weight and its bias share: ``alpha`` in ``W_alpha``."""
         return MARK.sub("", self.key.lower()).rstrip("._")
 
 
 def grouped(infos: Sequence[ParameterInfo], *, by_last: bool, by_shape: bool) -> list[Group]:
-    """Group by path without numbers.
+    """Group parameters whose paths differ only in numbers.
 
-    In ``qkv.0`` the number may count heads, or distinguish queries from keys. With `by_last`, the
-    last number distinguishes roles and stays part of the name. With `by_shape`, only vectors are
-    biases, since people also call matrices ``b`` or ``bq``.
+    In ``qkv.0`` the number may be that of a head, or distinguish queries from keys. With `by_last`,
+    a number in the last step distinguishes roles, so paths that differ in it are not grouped. With
+    `by_shape`, only vectors are biases, since people also call matrices ``b`` or ``bq``.
     """
     found: dict[tuple[str, bool], list[ParameterInfo]] = {}
     for info in infos:

@@ -1,8 +1,8 @@
 """Matches a student's parameters with the weights of a single part, by names, then by shapes.
 
-145 people wrote the same classes with different names, layouts and fusions, and were right. A
-parameter is found by its name or a declared alias, and by its shape only if names do not help.
-Values do not matter here; `adoption` tries them.
+Right answers differ: 145 people wrote the same classes with different names, layouts and fused
+projections. A parameter is matched by its name or a declared alias, and by its shape only if names
+do not help. Values do not matter here; `adoption` tries each match on an input.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from grader.proxies.names import NameAliases, core, plain
 from grader.proxies.slots import MAX_CANDIDATES, Adoption, Slot, Unadoptable, WantedRoles, likeliest
 
 MAX_FREE = 8  # weights without a known name; more than any right answer has
-FEW = 4  # up to so many roles, all orders are tried despite names
+FEW = 4  # with at most so many roles, all orders are tried, even if names say otherwise
 
 
-@lru_cache(maxsize=256)  # students who keep the stub's names share an entry
+@lru_cache(maxsize=256)  # students who keep the stub's names share a cache entry
 def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
-    """All ways to match the roles, likeliest first; raises `Unadoptable` if there are none."""
+    """All ways to match the roles with parameters; raises `Unadoptable` if there are none.
+
+    The likeliest come first.
+    """
     plans = [
         _Plan(wanted, aliases, grouped(wanted.parameters, by_last=by_last, by_shape=by_shape))
         for by_shape, by_last in product((False, True), repeat=2)
@@ -40,20 +43,20 @@ def _by_shape(plans: Iterable[_Plan]) -> list[Adoption]:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The roles that a group of weights holds, in order, and the number of their repetitions."""
+    """The roles that a group of weights holds, in order, and how often they alternate."""
 
     roles: tuple[str, ...]
-    turns: int = 1  # more if the roles alternate: q k v q k v …, as in a projection split by heads
+    turns: int = 1  # 2 for q k v q k v, as in a projection that is split by two heads
 
 
 def _orders(named: Mapping[Group, tuple[str, ...]]) -> Iterator[dict[Group, tuple[str, ...]]]:
-    """The choices with the roles of each fused group in every order, which no name tells."""
+    """Put the roles of each fused group in every order, since its name leaves the order open."""
     orders = product(*(list(permutations(roles)) for roles in named.values()))
     return (dict(zip(named, order, strict=True)) for order in orders)
 
 
 class _Plan:
-    """A search for the roles of a student's parameters, under one way of grouping these."""
+    """A search for the roles of a student's parameters, which are already grouped."""
 
     def __init__(self, wanted: WantedRoles, aliases: NameAliases, groups: list[Group]) -> None:
         self.wanted = wanted
@@ -70,7 +73,7 @@ class _Plan:
                 self.spelled |= {plain(spelling): meant for spelling in spellings}
 
     def named(self, group: Group) -> tuple[str, ...] | None:
-        """The roles that a group's name means, judging by the last meaningful step of the path."""
+        """The roles that a group's name means, by the last step of its path with a meaning."""
         if group not in self._named:
             self._named[group] = self._meant(group)
         return self._named[group]
@@ -88,10 +91,11 @@ class _Plan:
         return None
 
     def by_name(self) -> list[Adoption]:
-        """The matches by name, in every layout that fits; none if some weight has no name.
+        """The matches by name, in every layout that fits; none if names do not cover all weights.
 
-        Names are final: using a weight for another purpose than its name says is a mistake. But
-        ``qkv`` leaves the order open, and a shape may not show whether it is (d_in, d_out).
+        Names are final: using a weight for another purpose than its name says is a mistake. There
+        may still be several matches: the name ``qkv`` leaves the order of its roles open, and a
+        square matrix may be (d_in, d_out) or (d_out, d_in).
         """
         named = {group: self.named(group) for group in self.groups if group.is_weight}
         chosen = {group: roles for group, roles in named.items() if roles}
@@ -124,8 +128,9 @@ class _Plan:
             fixed, covered = {}, []
         rest = [role for role in self.weights if role not in covered]
         free = [group for group in named if group not in fixed and self.could_hold(group, rest)]
-        # A group with a role's name may be a copy, in addition to a table for several roles. With
-        # many roles this is skipped: searching all orders would take minutes for some blocks.
+        # If no group is left for some roles, names mislead: a group with a role's name may be a
+        # copy, and a table may hold several roles. Then names are ignored, except with many roles:
+        # a search of all orders would take minutes for some blocks.
         if rest and not free and len(self.weights) <= FEW:
             fixed, rest = {}, self.weights
             free = [group for group in named if self.could_hold(group, rest)]
@@ -180,7 +185,7 @@ class _Plan:
                     yield from self.settle(chosen, layout)
 
     def turns(self, group: Group, roles: tuple[str, ...], layout: _Layouts) -> list[int]:
-        """The numbers of turns to try for a fused projection: 1, the heads, the rows."""
+        """How often the roles of a fused projection may alternate: once, per head or per row."""
         if len(roles) == 1 or layout[group].by_input:
             return [1]
         heights = {self.shapes[role][0] for role in roles}
@@ -188,7 +193,7 @@ class _Plan:
         return [1, *(n for n in counts if all(height % n == 0 for height in heights))]
 
     def settle(self, choice: Mapping[Group, _Choice], layout: _Layouts) -> Iterator[Adoption]:
-        """The matches of a choice for weights, with all ways to match the biases."""
+        """Complete a choice of roles for the weights with all ways to match the biases."""
         slots: list[Slot] = []
         left: list[Group] = []
         nameless: list[Group] = []
@@ -226,7 +231,7 @@ class _Plan:
     ) -> list[dict[Group, tuple[str, ...]]]:
         """All ways to assign biases without a helpful name to the roles that lack a bias.
 
-        The only way is an empty one if some bias finds no role, or if a weight is missing too.
+        If the biases fit no roles, or if a weight is missing too, a single way assigns no bias.
         """
         if len(biases) > MAX_FREE or not all(role.endswith(".bias") for role in missing):
             return [{}]
@@ -234,9 +239,9 @@ class _Plan:
         return list(islice(fit, MAX_CANDIDATES)) or [{}]
 
     def weights_of(self, bias: Group, choice: Mapping[Group, _Choice]) -> _Choice:
-        """The choice for the weights to which a bias belongs, judging by its name.
+        """The choice of roles for the weights to which a bias belongs by its name.
 
-        In a dict of biases, a bias has the same key as its weight in a dict of weights.
+        If biases are in a dict, each has the key of its weight in the dict of weights.
         """
         name = name_in_dict(bias.infos[0])
         same = (chosen for group, chosen in choice.items() if name_in_dict(group.infos[0]) == name)
@@ -269,7 +274,7 @@ class _Plan:
                     start, left, at = start + count, left - count, at + count
 
 
-_Layouts = Mapping[Group, Layout]  # of weights; a missing group is a bias
+_Layouts = Mapping[Group, Layout]  # of groups of weights; a group without an entry is a bias
 
 
 def _layouts(
@@ -329,7 +334,7 @@ def _distributed(
     order: tuple[str, ...],
     holds: Callable[[Group, tuple[str, ...]], bool],
 ) -> Iterator[dict[Group, tuple[str, ...]]]:
-    """All ways to give all roles to groups, in the order of both.
+    """All ways to give consecutive roles to consecutive groups.
 
     A way is abandoned as soon as a group cannot hold its roles. Eight weights and five roles have
     95,000 ways, of which nearly all fail at the first group.

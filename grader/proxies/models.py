@@ -47,11 +47,12 @@ IN_LAYER = re.compile(r"(?P<layer>.+\.\d+)\.(?P<role>.+)")
 WHOLE = (*PLAIN, *BY_INPUT)  # layouts in which a stacked parameter keeps each layer's rows together
 
 
-@lru_cache(maxsize=256)  # students who keep the stub's names share an entry
+@lru_cache(maxsize=256)  # students who keep the stub's names share a cache entry
 def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
-    """All ways to match the roles, likeliest first; raises `Unadoptable` if there are none.
+    """All ways to match the roles with parameters; raises `Unadoptable` if there are none.
 
-    Parameters that cannot hold weights, such as integers, are never matched.
+    The likeliest come first. Parameters that cannot hold weights, such as integers, are never
+    matched.
     """
     held = tuple(info for info in wanted.parameters if is_floating(info))
     others = tuple(info.path for info in wanted.parameters if info not in held)
@@ -88,7 +89,7 @@ def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption
 
 
 def _by_layer(roles: Roles) -> tuple[Roles, dict[str, Roles]]:
-    """The roles outside of layers, and those of each layer without the layer's name."""
+    """The roles outside of layers, and the roles of each layer, without the layer's name."""
     outer: list[tuple[str, tuple[int, ...]]] = []
     inner: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
     for role, shape in roles:
@@ -104,7 +105,7 @@ def _pairs(
 ) -> Iterator[tuple[Adoption, Adoption]]:
     """All pairs of a match of a layer and a match of the parameters around the layers.
 
-    Pairs with a likely match of a layer come first; there the match around varies fastest.
+    The likely matches of a layer come first, each with all matches around the layers.
     """
     few = MAX_CANDIDATES // (2 * max(1, len(around)))
     rest = ((one, other) for other, one in product(around, within[few:]))
@@ -112,7 +113,7 @@ def _pairs(
 
 
 def _after_layers(found: Adoption, layers: Layers) -> Adoption:
-    """Move a match around the layers below the layers' rows in parameters that hold both."""
+    """Shift the slots around the layers, in parameters that begin with rows of the layers."""
     above = {info.path: len(layers.paths) * prod(info.shape) for info in layers.first}
     slots = (
         replace(s, start=s.start + above.get(s.path, 0), stop=s.stop + above.get(s.path, 0))
@@ -144,9 +145,9 @@ def _in_each_layer(found: Adoption, layers: Layers, names: Sequence[str]) -> Ite
 
 
 def _as_tables(infos: Sequence[ParameterInfo], roles: Roles) -> tuple[ParameterInfo, ...]:
-    """Remove the owner of parameters that have the shape of a table, so that they match as tables.
+    """Remove the owner's class from parameters shaped like tables, so that they match as tables.
 
-    If the output layer shares its weight with a table, either may have been made first.
+    If an output layer and a table share a weight, its owner is the module that was made first.
     """
     tables = {shape[::-1] for _, shape in roles if len(shape) == 2}
     return tuple(
@@ -183,7 +184,7 @@ def _with_copies(
 
 
 def _layout_of_copy(info: ParameterInfo, shape: tuple[int, ...], like: Layout) -> Layout | None:
-    """The layout in which a matrix holds exactly a table; None if there is none."""
+    """The layout in which a matrix is a copy of a table of this shape; None if no layout fits."""
     if len(info.shape) != 2:
         return None
     likely = sorted(PLAIN, key=lambda layout: layout != like)  # a square fits both layouts

@@ -11,7 +11,7 @@ NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
 
 # The number in head_1, head1, heads.1, 1_head or head1_q.
 NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
-# A number that counts layers comes last, as in up_0; in head_1_q it does not.
+# A layer's number comes last in a name, as in up_0; the number in head_1_q does not.
 LAST_NUMBER = re.compile(r"_?[0-9]{1,9}$")
 # Words that people add to a name without changing what it means.
 NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")

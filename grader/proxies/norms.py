@@ -1,9 +1,11 @@
 """Finds the norms in a student's module, and matches them with the reference's.
 
-A norm has a gain, which it multiplies by, and possibly a shift, which it adds. It may be a module
-that holds one or two vectors. It may be vectors of the block itself with related names: ``gain1``
-and ``shift1``, ``norm_1`` and ``norm_1_bias``. Or it may be rows of a matrix of all gains, and of a
-matrix of all shifts.
+A norm multiplies by a gain, and may add a shift. Students store norms in three ways:
+
+- as a module that holds one or two vectors;
+- as vectors of the block itself, with related names: ``gain1`` and ``shift1``, or ``norm_1`` and
+  ``norm_1_bias``;
+- as rows of a matrix of all gains, and of a matrix of all shifts.
 
 Norms are matched by name. Without meaningful names, they are taken in the order in which they were
 made; other orders come later.
@@ -26,7 +28,7 @@ from grader.wire import ParameterInfo
 GAIN = frozenset({"gain", "scale", "gamma", "g", "weight", "w", "alpha"})
 SHIFT = frozenset({"shift", "beta", "bias", "b", "offset"})
 NORM = frozenset({"norm", "ln", "rms", "layernorm", "rmsnorm", "layer", "pre", "post"})
-STACKED = (GAIN | SHIFT) - {"g", "w", "b", "weight", "bias"}  # words that no ordinary matrix has
+STACKED = (GAIN | SHIFT) - {"g", "w", "b", "weight", "bias"}  # words that no other matrix has
 LISTS = frozenset({"ParameterList", "ParameterDict"})
 WORD = re.compile(r"[a-z]+|[0-9]+")
 MAX_ORDERS = 120  # orders that are tried for norms without names; enough for five norms
@@ -41,7 +43,7 @@ class Norm:
     shift: str | None
     shape: tuple[int, ...]
     is_sure: bool = True  # whether names distinguish gain and shift
-    row: int = 0  # of the gain, in a parameter that holds several norms
+    row: int = 0  # the gain's row, in a parameter that holds several norms
     shift_row: int = 0
 
     def turned(self) -> Norm:
@@ -57,7 +59,7 @@ class Norm:
 def norms_among(
     infos: Sequence[ParameterInfo], wanted: Sequence[Norm]
 ) -> tuple[list[Norm], tuple[ParameterInfo, ...]]:
-    """The norms among these parameters, in the order in which they were made, and the rest."""
+    """The norms among these parameters, in the order they were made, and all other parameters."""
     if not wanted:
         return [], tuple(infos)
     sizes = {norm.shape[0] for norm in wanted}
@@ -144,7 +146,7 @@ def _bare_norms(
 def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) -> list[Norm]:
     """Norms whose gains are the rows of a matrix, and whose shifts are the rows of another.
 
-    Or both are rows of a parameter (norms, 2, d); then it is unknown whether gains come first.
+    A parameter of shape (norms, 2, d) may hold both; then it is unknown whether gains come first.
     """
     for info in _stacks(infos, {count}):
         if info.shape[1:-1] == (2,) and info.shape[-1] in sizes:
@@ -168,17 +170,17 @@ def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) 
 def rows_in_stacks(
     infos: Sequence[ParameterInfo], layers: int, in_layer: int, around: int
 ) -> dict[str, int]:
-    """The rows for each layer in parameters that hold all norms of all layers, by path.
+    """The number of rows for a layer, in each parameter that stacks all norms of all layers.
 
-    Rows for norms around the layers may follow. A parameter with a single row for each layer is
-    excluded: it stacks the same norm of every layer, as others stack the same matrix.
+    The rows of norms around the layers may follow in the same parameter. A parameter with a single
+    row for each layer is excluded: it stacks the same norm of every layer, like any stacked matrix.
     """
     heights = {layers * in_layer, layers * in_layer + around} - {layers}
     return {info.path: in_layer for info in _stacks(infos, heights)}
 
 
 def _stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterInfo]:
-    """Bare parameters whose names and shapes fit gains, shifts or both of so many norms."""
+    """Parameters outside of layers that may stack gains, shifts or both of so many norms."""
     named = [info for info in infos if not info.owner and len(info.shape) in (2, 3)]
     named = [info for info in named if info.shape[1:-1] in ((), (2,))]
     words = STACKED | NORM
@@ -186,7 +188,7 @@ def _stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterI
 
 
 def _numbers(info: ParameterInfo) -> list[str]:
-    """The numbers in a path, which pair gains and shifts if words do not."""
+    """The numbers in a path; a gain and its shift may share these."""
     return [word for word in WORD.findall(info.path) if word.isdigit()]
 
 
@@ -212,7 +214,7 @@ def candidates(
 def _orders(
     roles: Sequence[Norm], found: Sequence[Norm], aliases: NameAliases
 ) -> Iterator[tuple[Norm | None, ...]]:
-    """The student's norms in the order of the reference's; None for each that is lacking."""
+    """The student's norms in the order of the reference's; None for each norm that is lacking."""
     spelled = spellings([role.name for role in roles], aliases)
     named = {meant(norm.name, spelled): norm for norm in found}
     fixed = {name: norm for name, norm in named.items() if name}

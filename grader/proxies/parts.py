@@ -1,8 +1,9 @@
 """Matches the parts of a block that hold matrices, such as its attention.
 
-A branch of the student's tree that holds the weights of a part, and no other matrix, is that part.
-Parameters outside of such branches are matched together with the remaining parts. Without
-meaningful names, branches and parts are paired in their order; other orders come later.
+A branch is a submodule of the student's module. If it holds the weights of a part and no other
+matrix, it is matched with that part. Parameters outside of such branches are matched together with
+the remaining parts. Without meaningful names, branches and parts are paired in their order; other
+orders come later.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def candidates(
     found = _branches_of(parts, infos, counts, aliases)
     refused: list[Unadoptable] = []
     matched: list[list[_Options]] = []
-    # Placing no branch is the last resort: a branch of the right size may be something else.
+    # If nothing else fits, no branch is placed: a branch of the right size may be something else.
     for placed in chain(_placed([part for part, _ in parts], found, aliases), [{}]):
         if not placed and matched:
             break
@@ -82,10 +83,11 @@ def candidates(
 
 
 def _combined(options: Sequence[_Options], *, alike: bool) -> Iterator[tuple[Adoption, ...]]:
-    """Choose a match for each piece.
+    """All ways to choose a match for each piece.
 
     With `alike`, pieces of the same form get the same match. These choices are few, and likelier,
-    since modules of the same class usually work the same way.
+    since modules of the same class usually work the same way. Without `alike`, only the other
+    choices follow.
     """
     forms = [form for form, _ in options]
     ways = [some for _, some in options]
@@ -166,7 +168,7 @@ def _placed(
 def _named(
     parts: Sequence[str], found: Sequence[_Branch], aliases: NameAliases
 ) -> dict[str, _Branch]:
-    """The branches whose names mean a part, if no other branch's name means it too."""
+    """The branches whose names mean a part, unless another branch's name means the same part."""
     spelled = spellings(parts, aliases)
     named = [(meant(branch.path, spelled), branch) for branch in found]
     able = [(part, branch) for part, branch in named if part is not None and part in branch.ways]
@@ -187,7 +189,7 @@ def _around(infos: Infos, found: Sequence[_Branch], placed: Sequence[_Branch]) -
 def _in_pools(
     parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
 ) -> Iterator[Adoption]:
-    """All matches of the parts without a branch with the parameters outside of placed branches."""
+    """All ways to match parts without a branch with the parameters outside of placed branches."""
     if not parts:
         yield Adoption((), frozenset(), (), tuple(info.path for info in infos))
         return
@@ -207,8 +209,9 @@ def _pools(
 ) -> Iterator[tuple[list[Part], Infos]]:
     """Parts that can be matched together, with the parameters that may belong to them.
 
-    Two attentions have the same roles. The second one's parameters differ by a word in the name
-    (``q`` and ``cross_q``), by a number (``q1`` and ``q2``) or by a letter (``aq`` and ``bq``).
+    Two attentions have the same roles, so each is matched separately. The names of their parameters
+    differ by a word (``q`` and ``cross_q``), a number (``q1`` and ``q2``) or a letter (``aq`` and
+    ``bq``).
     """
     pool: list[Part] = []
     left = list(infos)
@@ -231,7 +234,7 @@ def _pools(
 
 
 def _halves(infos: Sequence[ParameterInfo]) -> tuple[Infos, Infos]:
-    """Two halves of the parameters whose names differ only in a number, or else in a letter."""
+    """Two halves of the parameters: their names differ only in a number, or else in a letter."""
     for key in (bare, partial(INITIAL.sub, "")):
         alike: dict[object, list[ParameterInfo]] = {}
         for info in infos:

@@ -1,9 +1,9 @@
 """The proxies that a test sees: ``student.softmax_naive(x)``, ``student.CausalAttention(3, 4)``.
 
 A call runs in the student's process; its result comes back as plain tensors that satisfy the
-contract. On this side the call is a `torch.autograd.Function`: ``backward()`` sends the output's
-gradient over and receives the gradients of inputs and parameters. Thus a test can treat ``theirs``
-and ``ours`` alike.
+contract. In the test's process the call is a `torch.autograd.Function`: ``backward()`` sends the
+output's gradient to the student's process, and receives the gradients of inputs and parameters.
+Thus a test can treat ``theirs`` and ``ours`` alike.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from grader.wire import payload
 
 
 class Student:
-    """The root proxy: attributes are the course's exercises."""
+    """A submission; its attributes are proxies of the course's exercises."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -42,13 +42,12 @@ class Student:
         contract = self._calls.contracts.get(name)
         if contract is None:
             raise AttributeError(f"the course has no exercise {name!r}")
-        self._calls.seen.asked.add(name)
         kind = RemoteFunction if contract.kind == "function" else RemoteClass
         return kind(self._calls, contract)
 
 
 class _Remote:
-    """Raises `AuthorError` for operators that would use a proxy as if it were a tensor."""
+    """The base of proxies: operators that would use a proxy like a tensor raise `AuthorError`."""
 
     def __init__(self, calls: Calls, contract: Contract) -> None:
         self._calls = calls
@@ -83,15 +82,15 @@ class _Remote:
 
 
 class _RemoteCallable(_Remote):
-    """A function or module, which can be called once, many times or under observation."""
+    """A proxy that can be called once, many times or under observation."""
 
     _target: str | int  # a function's name, or a module's handle
     made_with: Sequence[Any] = ()  # a module's arguments
-    _mirrors: Mapping[str, Tensor] = {}  # of a module's parameters
+    _mirrors: Mapping[str, Tensor] = {}  # see `parameters`
     _own_weights = False  # whether a module still has its random weights
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it in the student's process, and check the result against the contract."""
+        """Call the student's code in its process, and check the result against the contract."""
         return self.each([arguments])[0]
 
     def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
@@ -107,7 +106,7 @@ class _RemoteCallable(_Remote):
         )
 
     def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
-        """Make a call whose operations are counted; the functions in `altered` change results."""
+        """Make a call and count its operations; torch functions in `altered` distort results."""
         return observed(
             self._calls,
             self.contract,
@@ -209,15 +208,15 @@ class RemoteModule(_RemoteCallable):
         return self
 
     def reset(self) -> RemoteModule:
-        """Replace it by a new module, made with the same arguments."""
+        """Replace the student's module by a new module, made with the same arguments."""
         fresh = RemoteClass(self._calls, self.contract)(*self.made_with)
         self.__dict__.update(fresh.__dict__)
         return self
 
     def parameters(self) -> dict[str, Tensor]:
-        """Local tensors by path, of the right shape and dtype; ``backward`` sets their ``.grad``.
+        """A local tensor for each parameter, by path; ``backward`` sets its ``.grad``.
 
-        Their values are zero; `values` fetches the student's.
+        It has the parameter's shape and dtype, but is zero; `values` fetches the real values.
         """
         return dict(self._mirrors)
 
@@ -254,7 +253,7 @@ class RemoteModule(_RemoteCallable):
         return list(self.structure.modules)
 
     def assign(self, values: Mapping[str, Tensor]) -> None:
-        """Overwrite parameters by path. The message travels with the next call."""
+        """Overwrite parameters by path. The new values are sent with the next call."""
         packed = {path: payload.pack_tensor(value) for path, value in values.items()}
         self._calls.session.later(wire.Assign(self.handle, packed))
         self._own_weights = False
@@ -262,7 +261,10 @@ class RemoteModule(_RemoteCallable):
     def try_all(
         self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
     ) -> list[Any]:
-        """The result with each of these weights, in one message; None if the call raised."""
+        """The result with each of these sets of weights; None where the call raised.
+
+        All calls share a message.
+        """
         calls: list[wire.Call] = []
         for candidate in candidates:
             packed = {path: payload.pack_tensor(value) for path, value in candidate.items()}
@@ -278,7 +280,7 @@ class RemoteModule(_RemoteCallable):
 
     @property
     def habits(self) -> tuple[object, ...]:
-        """The ways in which earlier modules of this class were matched; see `adoption`."""
+        """The habits of the matches of this class's earlier modules; see `Adoption.habit`."""
         return self._calls.habits(self.name)
 
     def remember_habit(self, habit: object) -> None:
@@ -288,9 +290,9 @@ class RemoteModule(_RemoteCallable):
             habits[self.name] = (*habits.get(self.name, ()), habit)
 
     def remember_make(self, description: str) -> None:
-        """Record a description of the module before any call, for a diagnosis.
+        """Describe the module, for a diagnosis of a case that fails before it calls the module.
 
-        It replaces the shapes of the module's parameters.
+        Without this, the shapes of the module's parameters describe it.
         """
         self._calls.seen.made[self.handle] = description
 
@@ -300,7 +302,7 @@ class RemoteModule(_RemoteCallable):
         return any(info.owner.startswith("Lazy") for info in self.structure.parameters)
 
     def call_first(self, arguments: Sequence[Any]) -> None:
-        """Call it with these arguments, ignore the result, and fetch its structure again."""
+        """Call the module with these arguments, ignore the result, and fetch its new structure."""
         packed = [payload.pack_input(argument) for argument in arguments]
         call = wire.Invoke(self.handle, packed, [], wire.TRIAL)
         outcome = first_outcome(self._calls.session.run(call, wire.Describe(self.handle))[1:])

@@ -2,8 +2,8 @@
 
 Each of the reference's weights has a role, such as ``W_query``; it is a matrix or a bias.
 `WantedRoles` describes a search: roles, and the parameters among which to find them. An `Adoption`
-is a match, made of `Slot`s; that of a model is joined from those of its parts. `Unadoptable` says
-why there is no match.
+is a match, made of `Slot`s. The match of a model is joined from the matches of its parts.
+`Unadoptable` says why there is no match.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grader.proxies.names import bare
 from grader.wire import ParameterInfo
 
 MAX_CANDIDATES = 600  # matches of a student's parameters, after which a search ends
-LAYER = re.compile(r"\.\d+\.")  # in a model's role, such as blocks.2.norm1
+LAYER = re.compile(r"\.\d+\.")  # the number of a layer in a role, such as blocks.2.norm1
 
 Roles = tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix or bias
 
@@ -32,7 +32,7 @@ class Unadoptable(AssertionError):
 class Slot:
     """Rows [start, stop) of a student's parameter hold rows [at, …) of a role's matrix.
 
-    In a layout by input, they hold the matrix's columns instead.
+    In a layout with `by_input`, they hold columns [at, …) instead.
     """
 
     path: str
@@ -44,7 +44,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Adoption:
-    """A match of weights. Tests of structure read `missing` and `extra`."""
+    """A match of parameters with roles. Tests of structure read `missing` and `extra`."""
 
     slots: tuple[Slot, ...]
     layouts: frozenset[tuple[str, Layout]]  # of the student's weights, by path
@@ -55,7 +55,7 @@ class Adoption:
     def habit(self) -> object:
         """The layouts and the order of roles, without sizes and numbers of layers.
 
-        Correct matches of the same class have the same habit.
+        All correct matches of modules of one class have equal habits, whatever the modules' sizes.
         """
         roles = dict.fromkeys((bare(s.path), LAYER.sub(".", s.role)) for s in self.slots)
         laid = frozenset((bare(path), layout) for path, layout in self.layouts)
@@ -111,7 +111,7 @@ def renamed(found: Adoption, home: Mapping[str, str]) -> Adoption:
 
 
 def likeliest(found: Iterable[Adoption]) -> tuple[Adoption, ...]:
-    """The first `MAX_CANDIDATES` matches, sorted by the number of missing and extra parts."""
+    """The first `MAX_CANDIDATES` matches, those with the fewest missing and extra weights first."""
     some = islice(found, MAX_CANDIDATES)
     return tuple(sorted(some, key=lambda one: len(one.missing) + len(one.extra)))
 

@@ -17,8 +17,8 @@ class Layers:
     """The parameters of equal layers, and those around the layers."""
 
     around: tuple[ParameterInfo, ...]
-    first: tuple[ParameterInfo, ...]  # of the first layer, by the paths that all layers share
-    paths: tuple[Mapping[str, str], ...]  # for each layer, from shared paths to the module's
+    first: tuple[ParameterInfo, ...]  # of the first layer, under paths that all layers share
+    paths: tuple[Mapping[str, str], ...]  # for each layer, maps shared paths to its own
     # Whether each parameter stacks the rows of all layers, followed by rows around the layers.
     is_stacked: bool = False
 
@@ -26,7 +26,7 @@ class Layers:
 def layers_of(
     infos: Sequence[ParameterInfo], count: int, numbers: int, rows: Mapping[str, int]
 ) -> Layers | None:
-    """Find `count` layers whose matrices have at least `numbers` elements each, or return None.
+    """Find `count` layers, each with at least `numbers` elements in its matrices, or return None.
 
     Layers may form a list, have separate names, or be spread over several lists, such as a list of
     attentions and a list of norms. `rows` gives the rows for each layer in stacked parameters.
@@ -74,14 +74,14 @@ def _gather(
     around: list[ParameterInfo],
     found: list[dict[str, ParameterInfo]],
 ) -> None:
-    """Sort the parameters below a path into layers and those around them."""
+    """Add each parameter below a path to its layer in `found`, or else to `around`."""
     children = _children(at, infos)
     for steps in _series(_alike(at, children), len(found)):
         in_list = all(step.isdigit() for step in steps)
         # A norm may hold parameters a_2 and b_2, which are not two layers.
         stems = {stem(step) for step in steps}
         numbered = len(stems) == 1 and all(last_number(step) is not None for step in steps)
-        # Three lists, each with the same kind of module for all three layers, are not three layers.
+        # In a model of three layers, three lists of one module for each layer are not layers.
         single = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
         whole = numbered or _holds_matrix(children[steps[0]])
         # With a single layer nothing can be compared, so its name must have the first number.
@@ -112,7 +112,7 @@ def _children(at: str, infos: Sequence[ParameterInfo]) -> dict[str, list[Paramet
 
 
 def _alike(at: str, children: Mapping[str, Sequence[ParameterInfo]]) -> list[list[str]]:
-    """The steps, grouped by equal parameters below them."""
+    """Group the steps that have equal parameters below them."""
     found: dict[object, list[str]] = {}
     for step, held in children.items():
         start = len(at) + len(step)
@@ -147,7 +147,7 @@ def _holds_matrix(infos: Sequence[ParameterInfo]) -> bool:
 def branches(
     infos: Sequence[ParameterInfo],
 ) -> Iterator[tuple[str, tuple[ParameterInfo, ...]]]:
-    """Every path that has parameters below it, with these; paths near the root come first."""
+    """Every path with parameters below it, and these parameters; paths near the root come first."""
     below: dict[str, list[ParameterInfo]] = {}
     for info in infos:
         steps = info.path.split(".")

@@ -1,5 +1,6 @@
-"""The student's desk: checks once, at each save or in a notebook; hints, progress, resets, the zip.
+"""The commands of a student: checks, hints, progress, resets, and the zip to submit.
 
-`lesson` is shared by all screens. The room knows public checks, and the recordings or solutions of
-its course. All of it goes to every student.
+A check runs once, after each save, or in a notebook. All screens share the class `Lesson`. The
+commands use only files that the student has: the public checks, and the recordings or solutions in
+the course's folder.
 """

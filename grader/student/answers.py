@@ -1,6 +1,6 @@
-"""The text of a student's answers: a digest of each, and which of them a save has changed.
+"""The text of a student's answers: a digest of each answer, and the lines of each definition.
 
-Nothing of the student's is run, and torch is not loaded.
+The text is only parsed: student code is not run, and torch is not loaded.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from grader.wire import KERNEL, SourceText, Wanted
 from grader.wire.definitions import find_definitions, skeleton, skeletons
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, read_file
 
-Digests = Mapping[str, str]  # by exercise; a stub has none
+Digests = Mapping[str, str]  # the digest of each answer, by exercise; a stub has none
 UNKNOWN = ""  # the digest of an answer without a known text
 
-Definitions = Mapping[str, tuple[str, ...]]  # by exercise: the text of each definition of it
+Definitions = Mapping[str, tuple[str, ...]]  # by exercise: the text of each of its definitions
 OPENING = re.compile(r"(?:async\s+def|def|class)\s+(\w+)")
-# In a text that does not parse, a definition ends at the next line that is not indented. Closing
-# brackets end a signature, and a comment may hide a line of the body.
+# In a text that does not parse, a definition ends before the next line that is not indented. Lines
+# that begin with a closing bracket (the end of a signature) or with a comment do not end it.
 NOT_INDENTED = re.compile(r"[^\s#)\]}]")
 
-# A save changes one file of many: the others are parsed once.
+# Cached, because a save usually changes only one of the files.
 _read = lru_cache(maxsize=256)(read_file)
 
 
@@ -36,10 +36,10 @@ _read = lru_cache(maxsize=256)(read_file)
 
 
 def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
-    """The digest of each exercise that is written in a saved file, or in cells that ran.
+    """The digest of each answer that is written in a saved file, or in cells that ran.
 
-    A digest covers the code of the answer and of all that the answer uses, without comments,
-    docstrings and annotations. A definition in the cells wins over a saved one.
+    A digest covers the code of the answer and of all definitions that the answer uses, without
+    comments, docstrings and annotations. A definition in the cells replaces a saved one.
     """
     stubs = skeletons("\n".join(course.stubs().values())) if course.recorded.is_dir() else {}
     saved = _Answers(course, read_files(own_files(course))[0], stubs)
@@ -49,7 +49,7 @@ def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
 
 
 class _Answers:
-    """The answers in some files; among several definitions, a check's rule decides."""
+    """The answers in some files. Among several definitions of a name, a check's choice counts."""
 
     def __init__(
         self, course: Course, sources: Sequence[SourceText], stubs: Mapping[str, str]
@@ -58,10 +58,10 @@ class _Answers:
         self._stubs = stubs
         self._files = [_read(source) for source in sources]
         self._found: dict[str, tuple[str, TopStatement | None]] = {}
-        self._makers: dict[str, dict[str, list[TopStatement]]] = {}  # by file, and by name
+        self._makers: dict[str, dict[str, list[TopStatement]]] = {}  # by file, then by name
 
     def digest(self, name: str) -> str | None:
-        """The digest of an answer and all that it uses; None if nothing is written."""
+        """The digest of an answer and the code that it uses; None if the answer is unwritten."""
         status, winner = self._definition(name)
         if status == "broken" or (winner is not None and not _compiles(winner)):
             return _digest([file.name + "\n".join(file.lines) for file in self._files])
@@ -76,9 +76,9 @@ class _Answers:
         return self._found[name]
 
     def _reached(self, first: TopStatement) -> set[str]:
-        """The code of a statement, and of those that it uses, directly or not."""
+        """The code of a statement, and of all statements that it uses, directly or indirectly."""
         reached = [first]
-        for statement in reached:  # the loop itself adds to it
+        for statement in reached:  # the loop extends the list that it walks
             for name in statement.reads | statement.calls_on:
                 used = self._made(statement.file).get(name, [])
                 if name in self._course.exercises:
@@ -121,7 +121,7 @@ def _digest(texts: Sequence[str]) -> str:
 def definitions(course: Course) -> Definitions:
     """The text of each exercise's definitions, in all of the student's files.
 
-    Files are read line by line, so that a file that does not parse counts too.
+    Files are read line by line, because a file with a syntax error counts too.
     """
     found: dict[str, tuple[str, ...]] = {}
     sources, _ = read_files(own_files(course))
@@ -140,7 +140,8 @@ def _definitions(text: str) -> Iterator[tuple[str, str]]:
             lines.append(line)
             continue
         if name:
-            while not lines[-1].strip() or lines[-1].startswith("#"):  # they belong to what follows
+            # Empty lines and comments above the next definition belong to that definition.
+            while not lines[-1].strip() or lines[-1].startswith("#"):
                 del lines[-1]
             yield name, "\n".join(lines)
         opening = OPENING.match(line)

@@ -1,8 +1,8 @@
-"""The cells of a notebook: what ran in this kernel, what is saved, and who defines a name.
+"""The cells of a notebook: those that ran in this kernel, and those in the saved file.
 
-A check reads the typed text of the cells that ran, and the files that they may import. A grading
-reads the saved notebook. IPython's errors about a missing name or a stub get an explanation below.
-This module loads no torch.
+A check reads the text of the cells that ran, and the files that these cells may import. A grading
+reads the saved notebook. Below IPython's errors about a missing name or a stub, `explain_errors`
+adds an explanation. This module does not load torch.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from grader.wire import KERNEL, SourceText, Wanted
 from grader.wire.definitions import find_definitions, is_untouched
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, parse, read_file
 
-# Where a front end says which file a kernel belongs to: VS Code by a name, Jupyter's server by the
-# environment.
+# The file of a kernel: VS Code stores it in a variable of the kernel, and Jupyter's server in an
+# environment variable.
 VSCODE, JUPYTER = "__vsc_ipynb_file__", "JPY_SESSION_NAME"
 
 RUN_AGAIN = "{name} is gone, or cell [{count}] stopped before it: run that cell again"
 STARTED_ANEW = (
-    "{name} is not defined since the kernel was started. The cell that was [{count}] defines it, "
-    "the one with `{line}`: run it again"
+    "{name} has not been defined since this kernel started. The cell that was [{count}] defines "
+    "it, the one with `{line}`: run it again"
 )
 NOT_RUN = "{name} is not defined yet. The cell with `{line}` defines it: run it first"
 ELSEWHERE = "{file} defines {name}: `from grader.mine import {name}` brings it here"
@@ -68,13 +68,13 @@ MISSPELT = (
 )
 NEARLY = "{name} is not defined; did you mean {near}?"
 NOT_IMPORTED = "{name} is not defined: is `import {name}` missing?"
-SHOWN = 60  # characters of a line
-NEAR = 0.8  # of two names that may be meant for one another
+SHOWN = 60  # characters of a line of code in a message
+NEAR = 0.8  # the least similarity (of `difflib`) between a name and its misspelling
 
 
 @dataclass(frozen=True)
 class SavedCell:
-    """A code cell in the file, and its number if it has run."""
+    """A code cell in the saved file, and its execution number if the cell has run."""
 
     text: str
     count: int | None
@@ -82,18 +82,18 @@ class SavedCell:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one notebook."""
+    """The cells of one notebook: those that ran, and those in its file."""
 
-    ran: Sequence[str] = ()  # by number; the last one is running
+    ran: Sequence[str] = ()  # by execution number; the last cell is running now
     file: Path | None = None
-    names: Collection[str] = ()  # that the kernel has defined
+    names: Collection[str] = ()  # the kernel's variables
 
     def sources(self, course: Course) -> tuple[SourceText, ...]:
-        """The sources of a check: the cells that ran, and the files that they may import."""
+        """The sources of a check: the cells that ran, and the files that these cells may import."""
         return (*self._files(course), SourceText(KERNEL, tuple(self.ran[1:])))
 
     def _files(self, course: Course) -> tuple[SourceText, ...]:
-        """The saved files: the student's own, and those next to a notebook in another folder."""
+        """The saved files of the student, and those next to a notebook in another folder."""
         found = {file.name: file for file in own_files(course)}
         folder = (self.file.parent if self.file is not None else Path.cwd()).resolve()
         if not {*own_folders(course)} & {folder, *folder.parents}:
@@ -103,7 +103,7 @@ class Cells:
 
     @cached_property
     def saved(self) -> Sequence[SavedCell]:
-        """The code cells in the file; none if the file is unreadable."""
+        """The code cells in the saved file; empty if the file is unreadable."""
         try:
             cells = json.loads(self.file.read_text("utf-8"))["cells"] if self.file else []
             return [
@@ -115,11 +115,11 @@ class Cells:
             return []
 
     def why_missing(self, name: str, course: Course | None) -> str:
-        """A sentence about a name that the kernel lacks: its cell or file, or a similar name."""
+        """A sentence about an undefined name: where the name is defined, or a similar name."""
         return self._maker(name, course) or self._nearly(name, course)
 
     def _maker(self, name: str, course: Course | None) -> str:
-        """A sentence that names the cell or the file of a name; or nothing."""
+        """A sentence that names the cell or the file that defines a name; empty if none does."""
         before = [n for n, text in enumerate(self.ran[:-1]) if _makes(text, name)]
         if before:
             return RUN_AGAIN.format(name=name, count=before[-1])
@@ -135,7 +135,7 @@ class Cells:
         return STARTED_ANEW.format(name=name, line=line, count=cell.count)
 
     def _nearly(self, name: str, course: Course | None) -> str:
-        """A sentence with a similar name, or with a module to import; or nothing."""
+        """A sentence with a similar name, or with a module to import; empty if there is neither."""
         if name in sys.stdlib_module_names:
             return NOT_IMPORTED.format(name=name)
         files = (read_file(SourceText("cell.ipynb", (text,))) for text in self.ran)
@@ -145,7 +145,7 @@ class Cells:
         return NEARLY.format(name=name, near=near[0]) if near else ""
 
     def elsewhere(self, name: str, course: Course | None) -> str:
-        """A sentence that names another notebook or file with this name; or nothing."""
+        """A sentence on another notebook or file that defines this name; empty if none does."""
         if course is None:
             return ""
         here = self.file.name if self.file is not None else ""
@@ -164,7 +164,7 @@ class Cells:
     ) -> list[str]:
         """Sentences about answers that differ between the checked cells, the kernel and the file.
 
-        `checked` are the sources of the check; `solved` has its results by exercise.
+        `checked` are the sources of the check. `solved` says which of the checked exercises passed.
         """
         return [*dict.fromkeys(filter(None, self._notes(course, checked, solved)))]
 
@@ -193,7 +193,7 @@ class Cells:
                 yield EDITED.format(name=name, other="another", than="than this kernel")
 
     def _without_text(self, name: str, files: Sequence[SourceText]) -> str:
-        """A sentence about a name of the kernel that no text defines; or nothing."""
+        """A sentence about a variable of the kernel that no cell or file defines; empty if none."""
         makers = [made.node for text in self.ran if (made := _makes(text, name))]
         if makers and isinstance(makers[-1], (ast.Import, ast.ImportFrom)):
             words = {*re.findall(r"\w+", ast.unparse(makers[-1]))}
@@ -202,7 +202,7 @@ class Cells:
         return NO_TEXT.format(name=name) if name in self.names and not makers else ""
 
     def _doubt(self, name: str, exercises: Collection[str]) -> str:
-        """A sentence about a later cell that was probably meant to define this name; or nothing."""
+        """A sentence about a later cell probably meant to define this name; empty if none."""
         made = [n for n, text in enumerate(self.ran) if _makes(text, name)]
         for count in range(made[-1] + 1, len(self.ran)) if made else ():
             file = read_file(SourceText("cell.ipynb", (self.ran[count],)))
@@ -215,12 +215,12 @@ class Cells:
 
 
 def running_shell() -> Any:
-    """The shell of IPython, if this process has one."""
+    """IPython's shell, or None outside of IPython."""
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 def cells_of(shell: Any) -> Cells:
-    """The cells of this shell of IPython; none without a shell."""
+    """The cells that ran in this IPython shell; empty if `shell` is None."""
     if shell is None:
         return Cells()
     named = shell.user_ns.get(VSCODE) or os.environ.get(JUPYTER, "")
@@ -233,7 +233,7 @@ def cells_of(shell: Any) -> Cells:
 
 
 def _line_in(shell: Any, count: int) -> int | None:
-    """The line that runs now in the cell of this number, as far as IPython says."""
+    """The line that runs now in the cell of this number; None if IPython does not say."""
     name_of = getattr(shell.compile, "format_code_name", lambda _: None)
     for frame, line in walk_stack(None):
         label = name_of(frame.f_code.co_filename)
@@ -244,8 +244,8 @@ def _line_in(shell: Any, count: int) -> int | None:
 
 
 def _so_far(cell: str, line: int | None) -> str:
-    """The text of a cell up to the statement in this line, which is running."""
-    if line is None or cell.lstrip().startswith("%%"):  # all of it is one statement to IPython
+    """The text of a cell, up to and including the statement that runs now, at this line."""
+    if line is None or cell.lstrip().startswith("%%"):  # IPython runs the cell as one statement
         return cell
     try:
         ends = [one.end_lineno for one in parse(cell, magics=True).body if one.lineno <= line]
@@ -255,7 +255,7 @@ def _so_far(cell: str, line: int | None) -> str:
 
 
 def _makes(text: str, name: str) -> TopStatement | None:
-    """The last statement of a cell that binds a name, if any does."""
+    """The last statement of a cell that binds a name; None if there is no such statement."""
     file = read_file(SourceText("cell.ipynb", (text,)))
     if not file.mentions(name):
         return None
@@ -270,12 +270,12 @@ def _definitions(file: SourceFile) -> Iterator[str]:
     return (name for s in file.statements if s.is_definition for name in s.makes)
 
 
-# --- errors, as IPython shows them ---------------------------------------------------------------
+# --- explanations below errors -------------------------------------------------------------------
 
 
 def explain_errors(shell: Any) -> None:
-    """From now on, explain missing names and stubs below the error of a cell."""
-    if not shell.custom_exceptions:  # another extension's explanations stay
+    """From now on, show an explanation below each error about a missing name or a stub."""
+    if not shell.custom_exceptions:  # do not replace the handler of another extension
         shell.set_custom_exc((NameError, NotImplementedError), _show_explained)
 
 
@@ -293,7 +293,7 @@ def _show_explained(
 
 
 def explained(error: BaseException, cells: Cells) -> Iterator[str]:
-    """The explanation of an error in a cell: one line, or none."""
+    """The explanation of an error in a cell: at most one line."""
     try:
         course = load_course(find_course(None, student=True))
     except CallError:
@@ -314,7 +314,7 @@ def _of_a_stub(name: str, cells: Cells, course: Course) -> str:
 
 
 def _raised_by(error: BaseException, exercises: Mapping[str, object]) -> str:
-    """The exercise that raised an error; or nothing."""
+    """The exercise whose code raised an error; empty if it was other code."""
     *_, last = [frame for frame, _ in walk_tb(error.__traceback__)]
     own = last.f_locals.get("self")
     name = last.f_code.co_name if own is None else type(own).__name__

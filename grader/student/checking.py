@@ -1,4 +1,4 @@
-"""A student's own check: the public tests on a folder of answers, once or after every save."""
+"""A student's own checks: the public tests of exercises, run on a folder of answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAULT = "The grader itself failed, which is not your fault: {}\nSave to try agai
 
 
 class Checker:
-    """An open desk for one student's answers; each check reads the files anew."""
+    """Runs public tests on one student's answers; each check reads the files again."""
 
     def __init__(self, desk: Desk, names: Sequence[str], answers: Path) -> None:
         self._desk = desk
@@ -34,7 +34,7 @@ class Checker:
         self._answers = answers
 
     def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
-        """Run the public tests of these exercises or units; by default of all that it is open for.
+        """Run the public tests of these exercises or units; by default of all in this checker.
 
         Raises `CallError` if there is nothing to check.
         """
@@ -43,10 +43,10 @@ class Checker:
         return check_exercises(self._desk, submission, chosen, self._solved())
 
     def _solved(self) -> frozenset[str]:
-        """The exercises that this student has solved before, as far as that is known."""
+        """The exercises that the student has solved before; none for answers in another folder."""
         folder = self._desk.course.folder
         if self._answers.resolve() == folder:
-            with suppress(CallError):  # a file that cannot be read costs no verdict
+            with suppress(CallError):  # without progress, checks still work
                 return read_progress(folder).solved
         return frozenset()
 
@@ -54,10 +54,10 @@ class Checker:
 def check_exercises(
     desk: Desk, submission: Submission, names: Sequence[str], solved: Collection[str] = ()
 ) -> list[ExerciseResult]:
-    """Grade these exercises; a wrong one is graded again together with its prerequisites.
+    """Grade these exercises; a wrong exercise is graded again together with its prerequisites.
 
-    The mistake may be in one of those: the exercises that the answer uses, and those that the
-    exercise requires and that are not among the `solved`.
+    The mistake may be in a prerequisite. Prerequisites are the exercises that the answer uses, and
+    those that the exercise requires and that are not among the `solved`.
     """
     from grader.grading.ladder import grade_exercises
 
@@ -65,7 +65,7 @@ def check_exercises(
     with desk.seat(submission, names) as seat:
         results = grade_exercises(desk, seat, names, solved)
         found = seat.calls.found
-    bases: dict[str, set[str]] = {}  # by exercise that is wrong
+    bases: dict[str, set[str]] = {}  # prerequisites, by exercise that did not pass
     for result in results:
         ends = {test.status for test in result.tests}
         if ends & {*NOT_PASSED}:
@@ -90,10 +90,10 @@ def open_checker(
     backend: worker.BackendName = "auto",
     device: Device = "cpu",
 ) -> Iterator[Checker]:
-    """Load torch and the public checks of these exercises; by default of all.
+    """Load torch and the public checks of these exercises; by default of all exercises.
 
-    `folder` holds the answers; by default they are in the course's own files. `backend` chooses the
-    process in which student code runs, and `device` the processor.
+    `folder` contains the answers; by default it is the course's own folder. `backend` chooses the
+    process in which student code runs, and `device` chooses CPU or GPU.
     """
     chosen = course.select(names)
     answers = folder or course.folder
@@ -118,9 +118,9 @@ def open_checker(
 
 
 class Checks:
-    """The checks of a student at work. A checker is opened at the first, and anew after a fault.
+    """Checks for a student at work: opens a `Checker` at the first check, and again after a fault.
 
-    All its calls belong in one thread, as those of a `Checker` do.
+    Call all methods in the same thread, because a `Checker` requires that.
     """
 
     def __init__(
@@ -133,15 +133,15 @@ class Checks:
 
     @property
     def ready(self) -> bool:
-        """Whether a checker is open: torch is loaded."""
+        """Whether a checker is open, and therefore torch is loaded."""
         return self._checker is not None
 
     def check(self, names: Sequence[str]) -> tuple[list[ExerciseResult], Digests]:
         """The results of these exercises, and the digests of the answers that were checked.
 
-        The text of a `CallError` or a `HostFault` is for the student to read.
+        Raises `CallError` or `HostFault`, with a message for the student.
         """
-        digests = digests_of(self._course)  # before the check, which misses later saves
+        digests = digests_of(self._course)  # first: a check does not see later saves
         try:
             if self._checker is None:
                 self._checker = self._stack.enter_context(self._open())

@@ -1,4 +1,4 @@
-"""`grader.heatmap`: a matrix as a picture in a notebook, and as shades in text."""
+"""`grader.heatmap`: shows a matrix, as a picture in a notebook or as shaded blocks in text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from grader.student.notebook_display import NotChecked, with_text
 
 WIDTH = 80  # characters of a line of text
 MOST_ROWS = 88
-LONGEST, SHORTEST = 12, 4  # characters of a token, as there is room
+LONGEST, SHORTEST = 12, 4  # characters of a token that are shown, depending on the room
 
 NO_TOKENS = "tokens are the labels of rows and columns, such as tokens=text.split()"
 
 
 @dataclass(frozen=True, repr=False)
 class Heatmap:
-    """A matrix as a picture in a notebook, and as blocks of shade in text."""
+    """A matrix that notebooks show as a picture, and that prints as shaded blocks."""
 
     matrix: Matrix
     title: str = ""
@@ -32,7 +32,7 @@ class Heatmap:
     column_tokens: tuple[str, ...] = ()
 
     def show(self) -> None:
-        """Show it at once: as a picture in a notebook, as text in a terminal."""
+        """Show the heatmap at once: as a picture in a notebook, or as text in a terminal."""
         ipython = sys.modules.get("IPython")
         if ipython is not None and ipython.get_ipython() is not None:
             ipython.display.display(self)
@@ -40,7 +40,7 @@ class Heatmap:
         encoding = sys.stdout.encoding or "utf-8"
         try:
             repr(self).encode(encoding)
-        except UnicodeEncodeError:  # the console has no blocks of shade
+        except UnicodeEncodeError:  # the console cannot print shaded blocks
             print(self._text(ASCII).encode(encoding, "replace").decode(encoding))
         else:
             print(self)
@@ -66,7 +66,8 @@ class Heatmap:
     def _labels(self, height: int, marks: Marks) -> tuple[list[str], str, list[int]]:
         """The labels of the rows, the line above them, and the width of each column.
 
-        If the columns' tokens have no room, numbers replace them, and precede the rows' tokens.
+        If there is no room for the columns' tokens, the columns get numbers instead. Then each row
+        has its number before its token.
         """
         numbers = [str(index) for index in range(height)]
         tokens = [_short(token, LONGEST, marks) for token in self.row_tokens[:height]]
@@ -86,7 +87,7 @@ class Heatmap:
         return labels, above, [2] * count
 
     def _cuts(self, height: int, width: int, marks: Marks) -> Iterator[str]:
-        """The rows and columns that are shown, if not all are."""
+        """Phrases that say which rows and columns are shown, if some are cut off."""
         if height < len(self.matrix):
             yield f"shown are rows 0{marks.span}{height - 1}"
         if width < len(self.matrix[0]):
@@ -116,9 +117,9 @@ def heatmap(
 ) -> Heatmap:
     """Show attention weights or a mask: a tensor with two axes, an array or a list of lists.
 
-    `tokens` are the labels of rows and columns; if their counts differ, of the axis that fits.
-    `rows` and `columns` are names of the axes. Raises `CallError` if `weights` is not a matrix, and
-    for tokens that fit no axis.
+    `tokens` are the labels of rows and columns. If the matrix is not square, they label the axis of
+    the same length. `rows` and `columns` are names of the axes. Raises `CallError` if `weights` is
+    not a matrix, or if no axis has as many entries as there are tokens.
 
     >>> grader.heatmap(weights, tokens="Your journey starts".split(), rows="queries")
     """
@@ -140,7 +141,7 @@ def _labels_of(tokens: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _along(matrix: Matrix, labels: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The labels of the rows and of the columns, for the axes that they fit."""
+    """The labels of the rows and of the columns: an axis of another length gets no labels."""
     height, width = len(matrix), len(matrix[0])
     if labels and len(labels) not in (height, width):
         raise CallError(
@@ -157,7 +158,7 @@ def _short(token: str, longest: int, marks: Marks) -> str:
 
 
 def _aligned(labels: Iterable[str], left: bool = False) -> list[str]:
-    """The labels, padded to the width of the widest."""
+    """The labels, padded to the width of the widest label."""
     some = list(labels)
     widest = max(map(len, some))
     return [label.ljust(widest) if left else label.rjust(widest) for label in some]

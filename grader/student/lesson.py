@@ -1,6 +1,6 @@
-"""One student at one course: standing, verdicts, hints, rewards and saves.
+"""A student's work on a course: its state, with verdicts, hints and saves.
 
-`grader check`, the watch screen, its plain lines, a notebook and a tutor each draw a `Lesson`.
+`grader check`, `grader watch`, notebooks and the server for tutors each show a `Lesson`.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ class Closing:
 
 
 class Lesson:
-    """One student at one course.
+    """The state of one student's work on one course.
 
-    If progress cannot be read or written, `unrecorded` says why. Verdicts and hints are given all
-    the same.
+    If the progress file cannot be read or written, `unrecorded` says why; verdicts and hints still
+    work.
     """
 
     def __init__(self, course: Course, digests: Digests | None = None) -> None:
-        """`digests` are those of the student's answers; by default of the saved files."""
+        """`digests` belong to the student's answers; by default, to the answers in saved files."""
         self.course = course
         self.unrecorded = ""
-        self.verdicts: dict[str, Verdict] = {}  # the last one of each exercise, in this lesson
+        self.verdicts: dict[str, Verdict] = {}  # the last verdict of each exercise in this lesson
         progress = Progress()
         try:
             progress = read_progress(course.folder)
@@ -80,9 +80,10 @@ class Lesson:
     # --- statements ------------------------------------------------------------------------------
 
     def statement(self, name: str) -> Statement | str:
-        """The statement of an exercise, or why it cannot be read.
+        """The statement of an exercise, or a message if the statement cannot be read.
 
-        If the student has broken the file or deleted the docstring, as it was read before.
+        If the student has broken the file or deleted the docstring, the statement that was
+        read earlier is returned.
         """
         try:
             found = statement(self.course, name)
@@ -94,7 +95,7 @@ class Lesson:
         return found
 
     def about_unit(self, name: str) -> str:
-        """The opening of a unit, for its first exercise; or nothing."""
+        """The introduction of the unit that this exercise begins; empty for other exercises."""
         unit = self.course.unit_of[name]
         if name != next(one for one, its in self.course.unit_of.items() if its == unit):
             return ""
@@ -107,9 +108,9 @@ class Lesson:
     def record(
         self, results: Iterable[ExerciseResult], digests: Digests | None = None
     ) -> tuple[Verdict, ...]:
-        """Take in the results of a check, and return the verdicts.
+        """Record the results of a check in the progress, and return the verdicts.
 
-        `digests` are those of the answers that were checked; by default those known before.
+        `digests` are those of the answers that were checked; by default the lesson's own digests.
         """
         results = tuple(results)
         before = self.standing.progress.solved
@@ -121,19 +122,19 @@ class Lesson:
         return verdicts
 
     def passed(self, name: str) -> None:
-        """Record that an exercise has passed its checks, in another way than by `record`."""
+        """Record a pass of all checks without their results, as `grader check --show` needs it."""
         digest = self.standing.digests.get(name, UNKNOWN)
         self._record(checked={name: LastCheck(True, digest)})
 
     def saved(self) -> Sequence[str]:
-        """The exercises whose definitions a save has changed, since this was asked last."""
+        """The exercises whose saved definitions have changed since the last call."""
         before, self._written = self._written, definitions(self.course)
         return [n for n in self.course.exercises if before.get(n) != self._written.get(n)]
 
     # --- hints -----------------------------------------------------------------------------------
 
     def hint(self, name: str) -> Hint:
-        """The first hint that was not read, or the last one; it counts as read from now on."""
+        """Give the first unread hint, or the last hint; the progress records it as read."""
         hints = self.course.one(name, "a hint is for one exercise").hints
         if not hints:
             raise CallError(NO_HINTS.format(name))
@@ -143,7 +144,7 @@ class Lesson:
 
     def _record(self, **news: Any) -> None:
         try:
-            # Another window may have recorded something in between: this reads it too.
+            # Another window may have changed the file: `record_progress` reads the file again.
             progress, self.unrecorded = record_progress(self.course.folder, **news), ""
         except CallError as error:
             progress = self.standing.progress.with_(**news)
@@ -159,9 +160,10 @@ def closing(
     named: bool,
     in_cells: bool = False,
 ) -> Closing:
-    """The lines below the verdicts of the exercises that were `named`, or else of all.
+    """The lines below the verdicts of a check.
 
-    Without a `standing` (answers in another folder), the first wrong exercise comes next.
+    `named` is whether the student named exercises; otherwise all were checked. Without a
+    `standing`, as for answers in another folder, the next exercise is the first wrong one.
     """
     solved = sum(verdict.solved for verdict in verdicts)
     of = len(verdicts) if named or in_cells else all_asked(course)

@@ -1,4 +1,4 @@
-"""The list of exercises, with the state of each and the next one."""
+"""The list of exercises, with the state of each, and the next exercise to solve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.feedback.verdict import WORDINGS
 from grader.student.standing import Standing, State
 
 NEXT = "next: {}, in {}"
-UNSURE = "?", "yellow"  # of an answer without a verdict
+UNSURE = "?", "yellow"  # for an answer that was not checked since its last change
 SIGNS: Mapping[State, tuple[str, str]] = {
     "solved": (WORDINGS["passed"].sign, WORDINGS["passed"].color),
     "failing": (WORDINGS["failed"].sign, WORDINGS["failed"].color),
@@ -25,7 +25,7 @@ NOTES: Mapping[State, str] = {
     "unchecked": "not checked yet",
     "unwritten": "",
 }
-BEFORE: Mapping[State, str] = {  # of exercises that were solved once
+BEFORE: Mapping[State, str] = {  # notes on exercises that were solved before
     **NOTES,
     "failing": "solved before, fails now",
     "unwritten": "solved before, a stub now",
@@ -33,7 +33,7 @@ BEFORE: Mapping[State, str] = {  # of exercises that were solved once
 
 
 def listed(names: Sequence[str], standing: Standing) -> Iterator[Text]:
-    """The exercises by unit, each with a sign, and the next one to solve."""
+    """Lines with these exercises by unit, each with a sign; then the next exercise to solve."""
     course = standing.course
     for count, unit in enumerate(course.units, start=1):
         chosen = [exercise for exercise in unit.exercise if exercise.name in names]
@@ -64,7 +64,7 @@ def listed(names: Sequence[str], standing: Standing) -> Iterator[Text]:
 
 
 def note_of(name: str, standing: Standing) -> str:
-    """The state of an exercise in words, where its sign does not say it all."""
+    """The state of an exercise in words; empty if the sign in the list is enough."""
     return (BEFORE if name in standing.progress.solved else NOTES)[standing.state(name)]
 
 

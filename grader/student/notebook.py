@@ -1,7 +1,7 @@
 """`grader.check` and the other functions for a notebook's cells.
 
-A check sends the text of the cells that ran to a worker, which loads answers as a grading does. An
-answer cannot harm the kernel.
+A check sends the text of the cells that ran to a worker process, which loads the answers as a
+grading does. Therefore an answer cannot harm the notebook's kernel.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def check(
 ) -> Checked | Told:
     """Run the public checks of these exercises or units on the answers in the notebook's cells.
 
-    Without names, it checks all exercises that are defined. With `show`, it traces one exercise:
-    its inputs, shapes line by line, and prints. `course` is the folder of ``course.toml``; without
-    it, the nearest one upward. The progress there records solved exercises. Raises `CallError`
-    outside of IPython, and if there is nothing to check.
+    Without names, all exercises that the notebook defines are checked. With `show`, one exercise is
+    traced: its inputs, its shapes line by line, and its prints. `course` is the folder of
+    ``course.toml``; by default, the nearest such folder upward. The progress file there records
+    solved exercises. Raises `CallError` outside of IPython, and if there is nothing to check.
     """
     called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
     try:
@@ -101,7 +101,7 @@ def _checked(called: Sequence[str], desk: Desk, cells: Cells) -> Checked:
 
 
 def _shown(called: Sequence[str], desk: Desk, cells: Cells) -> Told:
-    """The trace of one exercise's checks, in this process, as ``grader check --show`` gives it."""
+    """The trace of one exercise's checks, in this process, like ``grader check --show``."""
     if len(called) != 1:
         raise CallError('show=True is for one exercise: grader.check("causal_mask", show=True)')
     desk.course.one(called[0], "name one exercise of it")
@@ -110,7 +110,7 @@ def _shown(called: Sequence[str], desk: Desk, cells: Cells) -> Told:
 
 
 def found_course(given: str | Path | None) -> Path:
-    """The folder of the course: `given`, or the nearest one upward."""
+    """The folder of the course: `given`, or else the nearest course upward."""
     if given is not None:
         return find_course(Path(given))
     try:
@@ -126,7 +126,7 @@ def _remembered(
     named: bool,
     notes: Sequence[str],
 ) -> Checked:
-    """The verdicts, once they are added to the progress."""
+    """Record the results in the progress, and return the verdicts."""
     lesson = Lesson(course, digests)
     verdicts = lesson.record(results)
     more = [*notes, *filter(None, [lesson.unrecorded])]
@@ -140,17 +140,17 @@ def _remembered(
 
 
 class _Desks:
-    """Open desks by the course's folder: collecting checks takes seconds, so it is done once."""
+    """The open desks, by the course's folder: a desk stays open, because opening takes seconds."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._open: dict[Path, Desk] = {}
         self.solved: set[str] = set()  # in this session
-        self.checked: str | None = None  # in the last check: the first wrong exercise, or the last
+        self.checked: str | None = None  # the first wrong exercise of the last check, or its last
         atexit.register(self._stack.close)
 
     def at(self, folder: Path) -> Desk:
-        """The desk of this course."""
+        """The desk of the course in this folder, opened at the first call."""
         if folder not in self._open:
             course = load_course(folder)
             order = Order(
@@ -176,7 +176,7 @@ _desks = _Desks()
 
 @dataclass(frozen=True, repr=False)
 class Hint:
-    """One hint; notebooks show it as HTML."""
+    """A hint, which notebooks show as HTML."""
 
     name: str
     level: int
@@ -203,8 +203,9 @@ class Hint:
 def hint(name: str | Callable[..., Any] | None = None, *, course: str | Path | None = None) -> Hint:
     """Give the next hint: first a question, then a pointer, then nearly the solution.
 
-    Without a name, the hint is for the exercise last checked, or for the first unsolved one. The
-    progress next to ``course.toml`` records the hint. Raises `CallError` if there is no hint.
+    Without a name, the hint is for the exercise last checked if that is unsolved, or else for the
+    next unsolved exercise. The progress file next to ``course.toml`` records the hint. Raises
+    `CallError` if there is no hint.
     """
     try:
         asked = getattr(name, "__name__", "") if callable(name) else name
@@ -228,10 +229,10 @@ def _hint(course: Course, name: str | None) -> Hint:
 
 
 def experiment(name: str, *, course: str | Path | None = None) -> None:
-    """Run an experiment of the course, or all of an exercise: each shows a reason at work.
+    """Run an experiment of the course, or all experiments of an exercise.
 
-    An experiment uses the student's solved answers, and needs none. Raises `CallError` for an
-    unknown name.
+    An experiment shows why a rule holds. It uses the student's answers if they are solved, and
+    stand-ins otherwise. Raises `CallError` for an unknown name.
     """
     try:
         opened = load_course(found_course(course))
@@ -245,7 +246,7 @@ def experiment(name: str, *, course: str | Path | None = None) -> None:
 
 
 def list_(*names: str, course: str | Path | None = None) -> Told:
-    """List the exercises with their states, and the next one."""
+    """List the exercises with their states, and the next exercise to solve."""
     try:
         opened = load_course(found_course(course))
         digests = digests_of(opened, cells_of(running_shell()).ran)
@@ -258,15 +259,15 @@ def list_(*names: str, course: str | Path | None = None) -> Told:
 def pack(
     to: str | Path | None = None, *, anyway: bool = False, course: str | Path | None = None
 ) -> Told:
-    """Write the zip to submit, as ``grader pack`` does, and check the saved files in it.
+    """Check the saved files, and write the zip to submit, as ``grader pack`` does.
 
-    It is ``answers.zip`` next to the course's folder, unless `to` names another path. If an
-    exercise is unsolved or looks unintended, the zip is written only with `anyway`.
+    The zip is ``answers.zip`` next to the course's folder, unless `to` names another path. If an
+    exercise is unsolved, or if a file looks wrong, the zip is written only with `anyway`.
     """
     try:
         with undisturbed():
             opened = load_course(found_course(course))
-            # Not where the notebook is: from a terminal, students pack in the folder above.
+            # Not next to the notebook: students run `grader pack` in the folder above the course.
             place = Path(to) if to is not None else opened.folder.parent / packing.ZIP_NAME
             return _pack(opened, place, anyway)
     except CallError as error:
@@ -288,9 +289,10 @@ def _pack(course: Course, to: Path, anyway: bool) -> Told:
 
 # --- asserting -----------------------------------------------------------------------------------
 #
-# A public check as an assertion, for systems that run one check at a time: otter's tests call this.
+# `require` is a public check as an assertion, for systems that run one check at a time: the tests
+# for otter call it.
 #
-# Each call checks the whole exercise, since a verdict depends on the checks before it.
+# Each call runs all checks of the exercise, because a verdict depends on the earlier checks.
 
 
 NOT_TRIED = "not tried, because something before it is wrong: {title}"
@@ -312,10 +314,10 @@ def require(exercise: str, test: str) -> None:
 
 
 def _told(findings: Sequence[Finding], found: Finding | None) -> Iterator[str]:
-    """The reason why a check did not pass: its own, or that of the first failing check."""
+    """The reason why a check did not pass: its own message, or that of the first failing check."""
     first = next(one for one in findings if one.status != "passed")
     if found is None or found.status in ("missing", "skipped"):
-        # Otter runs no test for these checks, so their message appears here.
+        # Otter has no test for existence, signature and bases, so their message appears here.
         asked = first.name in (EXISTS, SIGNATURE, BASES)
         yield first.message if asked else NOT_TRIED.format(title=first.title)
         return

@@ -1,6 +1,6 @@
 """The result of a check, as text and as HTML for light and dark pages.
 
-The HTML loads nothing and runs nothing.
+The HTML loads no files and contains no scripts.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from grader.student.lesson import Closing
 from grader.student.reward import LOOK, Reward, in_lines
 
 WIDTH = 88  # characters of a line of text
-# For light and dark pages: text keeps the page's colour, and only signs have their own ground.
+# For light and dark pages: text keeps the page's colour, and only signs have a background.
 GROUNDS = {"green": "#1a7f37", "red": "#b3261e", "magenta": "#8e24aa"}
 OTHER_GROUND = "#5f6368"
 BOX = "margin: 0.3em 0 0.6em; padding: 0.2em 0.9em; border-left: 4px solid {ground}"
 SIGN = "padding: 0 0.45em; border-radius: 0.4em; color: #fff; background: {ground}"
 LIST = "list-style: none; margin: 0.3em 0; padding: 0"
-# JupyterLab would break lines of text within words.
+# Without this style, JupyterLab breaks lines of text within words.
 WORDS = "white-space: pre-wrap; word-break: normal; overflow-wrap: break-word; color: inherit"
 CODE = (
     f"{WORDS}; margin: 0.2em 0 0.6em 1.9em; padding: 0.4em 0.7em; "
     "background: rgba(128, 128, 128, 0.14)"
 )
 
-# See `with_text`: where Jupyter cleans HTML, it drops flow-root and a calculated height.
+# See `with_text`: if Jupyter sanitizes the HTML, it drops `flow-root` and `calc`. Then the picture
+# is hidden and the text is visible.
 PICTURE = "display: none; display: flow-root"
 IN_ITS_PLACE = (
     "white-space: pre; color: inherit; margin: 0; padding: 0; overflow: hidden; height: calc(0px)"
@@ -51,24 +52,25 @@ class _Brief(BaseException):
 
     def _render_traceback_(self) -> list[str]:
         wrap = partial(textwrap.wrap, width=WIDTH, break_long_words=False)
+        # A line that fits keeps its spaces, because a caret in it may mark a column.
         return [
             part
-            for line in f"grader: {self}".splitlines()  # one that fits keeps its spaces: a caret
+            for line in f"grader: {self}".splitlines()
             for part in ([line] if len(line) <= WIDTH else wrap(line))
         ]
 
 
 class NotChecked(_Brief, CallError):
-    """The call was wrong; the text says what to do."""
+    """A function was called in a wrong way; the message says what to do."""
 
 
 class CheckStopped(_Brief, KeyboardInterrupt):
-    """The check was interrupted."""
+    """The student interrupted the check."""
 
 
 @dataclass(frozen=True, repr=False)
 class Told:
-    """Plain lines of text."""
+    """A result that consists of lines of plain text."""
 
     lines: str
 
@@ -86,7 +88,7 @@ class Checked:
     results: tuple[ExerciseResult, ...]
     solved_before: frozenset[str]
     closing: Closing
-    reward: Reward | None = None  # if a single exercise was checked, and is solved
+    reward: Reward | None = None  # if only one exercise was checked, and it is solved
     notes: tuple[str, ...] = ()
 
     @property
@@ -120,7 +122,7 @@ class Checked:
 
     @property
     def _newly(self) -> bool:
-        """Whether all is solved, and something was not solved before."""
+        """Whether all exercises are solved, and at least one was not solved before."""
         return self.solved and not {r.name for r in self.results} <= self.solved_before
 
     @property
@@ -129,7 +131,7 @@ class Checked:
 
 
 def on_page(show: Callable[[Console], object]) -> str:
-    """The lines of text that `show` prints into a console."""
+    """Call `show` with a console, and return the lines that it prints."""
     page = io.StringIO()
     console = Console(
         file=page,
@@ -144,7 +146,7 @@ def on_page(show: Callable[[Console], object]) -> str:
 
 
 def _reward_html(brought: Reward, newly: bool) -> str:
-    """The student's progress, and texts to read, which are open the first time."""
+    """The progress line, and the texts to read, unfolded if the exercise is newly solved."""
     look = f"<p>{text(LOOK.format(brought.look))}</p>" if brought.look else ""
     sections = [f"<p><strong>{text(h)}.</strong> {text(t)}</p>" for h, t in brought.sections]
     heads = ", ".join(heading for heading, _ in brought.sections)
@@ -164,7 +166,7 @@ def _exercise_html(verdict: Verdict) -> str:
 
 
 def _details(verdict: Verdict) -> str:
-    """The mistake's name, then test by test."""
+    """The name of the mistake, and then each check."""
     if verdict.state == "untouched":
         return f"<p>{text(verdict.findings[0].message)}</p>"
     tests = "".join(map(_finding_html, verdict.findings))
@@ -204,8 +206,9 @@ def _picture_html(picture: Picture) -> str:
 def with_text(svg: str, lines: str) -> str:
     """A picture, and the text that replaces it if Jupyter removes the picture.
 
-    In a notebook that is not trusted, Jupyter removes pictures from HTML, keeps their words, and
-    drops style declarations that it does not know. A reader always sees exactly one of the two.
+    In a notebook that is not trusted, Jupyter removes pictures from HTML but keeps their text, and
+    drops style declarations that it does not know. The styles here use that: a reader always sees
+    either the picture or the text, and never both.
     """
     return (
         f'<div style="{PICTURE}">{svg}</div>'

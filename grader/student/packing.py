@@ -1,4 +1,4 @@
-"""The zip that a student submits: its content is checked before it is written."""
+"""The zip that a student submits: `pack_answers` checks its files before `settle` writes it."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from grader.student.checking import open_checker
 from grader.student.progress import Progress
 from grader.unsandboxed.worker import BackendName
 
-ZIP_NAME = "answers.zip"  # unless a student says otherwise
+ZIP_NAME = "answers.zip"  # by default
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The bytes of a zip that is not yet written, and its content."""
+    """A zip that is not written yet: its bytes, its files, and the results of their checks."""
 
     data: bytes
     names: tuple[str, ...]
-    unread: tuple[str, ...]  # a line for each source file that is left out, or cannot be graded
+    unread: tuple[str, ...]  # a line for each source file that is left out or unreadable
     results: tuple[ExerciseResult, ...]  # of the public checks on the zip
 
 
 def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Packed:
-    """Zip a student's files, and check the zip; the same files give the same bytes.
+    """Zip a student's files in memory, and run the public checks; equal files give equal bytes.
 
-    `settle` writes it to `to` later. Raises `CallError` if `to` holds something else, or if there
-    are no files; `HostFault` if a check fails by the grader's own fault.
+    `settle` writes the zip to `to` later. Raises `CallError` if `to` is another kind of file, or if
+    there are no files to zip. Raises `HostFault` if the grader itself fails in a check.
     """
     _require_room(to)
     read: dict[str, bytes] = {}
@@ -70,7 +70,7 @@ def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Pac
 
 
 def objections(course: Course, packed: Packed, known: Progress) -> Iterator[str]:
-    """Lines on what is wrong with a zip, and how to mend it."""
+    """Lines that say what is wrong with a zip, and how to repair it."""
     yield from packed.unread
     unwritten = [result.name for result in packed.results if result.untouched]
     if unwritten:
@@ -99,10 +99,10 @@ def settle(
     all_the_same: str,
     anyway: bool,
 ) -> Iterator[str]:
-    """Write a zip without objections, or `anyway`; the lines say what was done.
+    """Write the zip if there are no objections, or `anyway`; the lines report the result.
 
-    `all_the_same` is the command that writes it as it is. Raises `CallError` if it cannot be
-    written.
+    `all_the_same` is the command that writes the zip in spite of objections. Raises `CallError` if
+    the file cannot be written.
     """
     yield f"to hand in: {', '.join(packed.names)}"
     yield from objections
@@ -119,7 +119,7 @@ def settle(
 
 
 def _first(verdict: Verdict) -> str:
-    """The first finding: the message of the engine, or the title of a test."""
+    """The first finding: a message of the grader itself, or the title of a failed test."""
     if not verdict.wrong:
         return "it is not yet right"
     finding = verdict.wrong[0]
@@ -129,7 +129,7 @@ def _first(verdict: Verdict) -> str:
 
 
 def _require_room(to: Path) -> None:
-    """Raise `CallError` if the name is not a zip's, or if another kind of file is there."""
+    """Raise `CallError` if the name does not end in .zip, or if another kind of file is there."""
     if suffix(to.name) != ZIP:
         raise CallError(f"{to} is no name of a zip: name a file that ends with {ZIP}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
@@ -137,7 +137,7 @@ def _require_room(to: Path) -> None:
 
 
 def _by_unit(course: Course, names: Sequence[str]) -> Iterator[str]:
-    """The exercises by unit; a unit's name stands for all of its exercises."""
+    """The names of exercises; if all exercises of a unit are missing, the unit's name instead."""
     for unit in course.units:
         asked = course.asked_in(unit.name)
         missing = [name for name in asked if name in names]

@@ -1,4 +1,4 @@
-"""A student's file as a program: the lines that a check leaves out, and a run of all lines."""
+"""A student's file as a program: runs all lines, and finds the lines that a check leaves out."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from grader.records.faults import CallError
 from grader.wire.definitions import is_untouched, skeleton
 from grader.wire.source import DEFINITIONS, UNPARSABLE, flatten, parse
 
-SHOWN = 60  # characters of a line
+SHOWN = 60  # characters of a line of code in a message
 
 
 def run_file(course: Course, name: str) -> int:
     """Run the file of an exercise's unit from top to bottom, and return Python's exit code.
 
-    It may read input, print, and import its neighbours. Raises `CallError` if there is no file.
+    The file may read input, print, and import files next to it. Raises `CallError` if the file does
+    not exist.
     """
     unit, path = _file_of(course, name)
     if not path.is_file():
@@ -28,7 +29,10 @@ def run_file(course: Course, name: str) -> int:
 
 
 def left_out(course: Course, name: str) -> Iterator[str]:
-    """Lines about statements of an exercise's file that a check does not run, or about no file."""
+    """Lines about statements of an exercise's file that a check does not run.
+
+    If the file is missing, a line says that instead.
+    """
     unit, path = _file_of(course, name)
     try:
         text = path.read_text("utf-8-sig")
@@ -36,7 +40,7 @@ def left_out(course: Course, name: str) -> Iterator[str]:
     except FileNotFoundError:
         yield _gone(unit, path)
         return
-    except (OSError, *UNPARSABLE):  # the verdict says so
+    except (OSError, *UNPARSABLE):  # the verdict reports the error
         return
     written = [
         node
@@ -56,7 +60,7 @@ def left_out(course: Course, name: str) -> Iterator[str]:
 
 
 def _file_of(course: Course, name: str) -> tuple[str, Path]:
-    course.select([name])  # says what is near, if nothing has this name
+    course.select([name])  # raises an error with similar names, if the name is unknown
     unit = course.unit_of.get(name, name)
     return unit, course.stub_file(unit)
 
@@ -66,7 +70,7 @@ def _gone(unit: str, path: Path) -> str:
 
 
 def _acts(node: ast.stmt) -> bool:
-    """Whether a top-level statement calls something and ignores the result; no definition does."""
+    """Whether a top-level statement, other than a definition, calls something for its effect."""
     return not isinstance(node, DEFINITIONS) and any(
         isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) for part in ast.walk(node)
     )

@@ -1,8 +1,8 @@
-"""A student's progress: the exercises that they solved and the hints that they read, as text.
+"""A text file with a student's progress: the solved exercises, and the hints that were read.
 
-Each line is a fact that stays true. Two copies are merged by putting their lines together in any
-order; git does that by itself, and its conflict markers do no harm. The last check of each exercise
-changes with every check, and is kept in a second file, which need not be copied.
+Each line is a fact that stays true. To merge two copies, put all their lines into one file, in any
+order. Git can do that, and its conflict markers do no harm. The result of each exercise's last
+check changes with every check. It is kept in a second file, which need not be copied.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 FILE = "progress.txt"  # in the course's folder
-CHECKED = ".checked.txt"  # the last checks on this computer, the latest last
+CHECKED = ".checked.txt"  # the last checks on this computer, oldest first
 HEAD = "# What is solved, and which hints were read. Lines may be sorted, and copies merged."
 
 
 @dataclass(frozen=True)
 class LastCheck:
-    """The last check of an exercise: whether it passed, and the digest of the text, if known."""
+    """The last check of an exercise: whether the answer passed, and its digest if known."""
 
     passed: bool
     digest: str = UNKNOWN
@@ -37,9 +37,9 @@ class LastCheck:
 class Progress:
     """A student's records, by exercise."""
 
-    solved: frozenset[str] = frozenset()  # at any time; they may fail now
-    hints: Mapping[str, int] = field(default_factory=dict)  # how many were read
-    checked: Mapping[str, LastCheck] = field(default_factory=dict)  # the latest comes last
+    solved: frozenset[str] = frozenset()  # at any time; the present answer may fail
+    hints: Mapping[str, int] = field(default_factory=dict)  # the number of hints that were read
+    checked: Mapping[str, LastCheck] = field(default_factory=dict)  # oldest first
 
     def with_(
         self,
@@ -47,7 +47,7 @@ class Progress:
         hints: Mapping[str, int] | None = None,
         checked: Mapping[str, LastCheck] | None = None,
     ) -> Progress:
-        """This and the news."""
+        """This progress with more records; the higher number of hints counts."""
         new = checked or {}
         ever = self.solved.union(solved, (name for name, check in new.items() if check.passed))
         levels = dict(self.hints)
@@ -58,9 +58,9 @@ class Progress:
 
 
 def read_progress(folder: Path) -> Progress:
-    """The progress in the files of this folder; unknown lines are skipped.
+    """Read the progress from the files in this folder; unknown lines are skipped.
 
-    Raises `CallError` for a file that cannot be read.
+    Raises `CallError` if a file cannot be read.
     """
     progress = Progress()
     for line in _lines_of(folder / FILE):
@@ -93,10 +93,10 @@ def record_progress(
     hints: Mapping[str, int] | None = None,
     checked: Mapping[str, LastCheck] | None = None,
 ) -> Progress:
-    """Add to the files in this folder, and return all that they hold then.
+    """Add these records to the files in this folder, and return the whole progress.
 
-    A file is replaced as a whole: other programs read the old or the new one. Raises `CallError`
-    for a file that cannot be read or written.
+    Each file is replaced atomically, so other programs never read a half-written file. Raises
+    `CallError` if a file cannot be read or written.
     """
     before = read_progress(folder)
     after = before.with_(solved, hints, checked)
@@ -108,7 +108,7 @@ def record_progress(
 
 
 def last_checks(results: Iterable[ExerciseResult], digests: Digests) -> dict[str, LastCheck]:
-    """The last checks by these results, without stubs and faults of the grader."""
+    """These results as `LastCheck` records, except for stubs and for faults of the grader."""
     return {
         result.name: LastCheck(result.solved, digests.get(result.name, UNKNOWN))
         for result in results

@@ -1,7 +1,7 @@
-"""Resets: a stub is put back into a student's file, and a reset is undone.
+"""Resets: put a stub back into a student's file, and undo that.
 
-Files are read as text; student code is not imported or run. Before a reset, the file is kept in
-``.backups`` in the course's folder.
+Files are read as text; student code is not imported or run. Before a reset, a backup of the file is
+written to ``.backups`` in the course's folder.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from grader.student.answers import NOT_INDENTED
 from grader.wire.source import UNPARSABLE, parse
 
 FOLDER = ".backups"  # in the course's folder
-KEPT = 20  # backups of each unit
+KEPT = 20  # the number of backups of each unit; older backups are deleted
 # In a text that does not parse, lines may have lost their indentation: then a definition ends where
-# the next one begins.
+# the next definition begins.
 DEFINITION = re.compile(r"(?:async\s+def|def|class)\s|@")
 
-Span = tuple[int, int]  # lines from the first up to, and without, the second; counted from 0
+Span = tuple[int, int]  # the first line, and the line after the last; counted from 0
 
 
 def reset_exercises(course: Course, name: str) -> Path:
-    """Put an exercise's stub back, or a whole unit's file, and return the backup made before.
+    """Put an exercise's stub back, or all stubs of a unit, and return the path of the backup.
 
-    The rest of the file stays as it is. If the stub is there already, the last backup is returned.
-    Raises `CallError` if a reset is impossible, and says what to do instead.
+    The backup is made before the reset. For an exercise, the rest of the file stays as it is. If
+    the stub is there already, the path of the last backup is returned. If a reset is impossible,
+    raises a `CallError` that says what to do instead.
     """
     unit = _unit(course, name)
     path = course.stub_file(unit)
@@ -49,7 +50,7 @@ def reset_exercises(course: Course, name: str) -> Path:
         after = _reset(course, before, name)
         made = _kept(course, name)
         if after == before and made:
-            return made[-1].path  # another backup of a stub would make undo bring back that stub
+            return made[-1].path  # after another backup, undo would bring back this stub
         kept = _keep(course, name, before)
         write_whole(path, after)
     return kept
@@ -58,9 +59,9 @@ def reset_exercises(course: Course, name: str) -> Path:
 def undo(course: Course, name: str) -> Path | None:
     """Undo the last reset of an exercise or a unit; return its file, or None if there was no reset.
 
-    If the file has changed since, only the definition of the exercise comes back. The replaced text
-    becomes the newest backup: a second undo undoes the first. Raises `CallError` if something would
-    be lost, and says where the backup is.
+    If the file has changed since the reset, only the definition of the exercise comes back. The
+    replaced text becomes the newest backup, so a second undo undoes the first. If an undo would
+    lose text, raises a `CallError` that says where the backup is.
     """
     unit = _unit(course, name)
     path = course.stub_file(unit)
@@ -70,24 +71,24 @@ def undo(course: Course, name: str) -> Path | None:
             before = kept.path.read_bytes()
             whole = kept.of == name and _is_one_step(course, name, before, now)
             back = before if whole else _brought_back(course, name, now, kept)
-            if back == now:  # the backup is of a stub
+            if back == now:  # the backup has the same text as the file
                 continue
             _keep(course, name, now)
             write_whole(path, back)
-            if whole:  # else the backup holds more than the definition that came back
+            if whole:  # otherwise the backup has text that did not come back
                 kept.path.unlink(missing_ok=True)
             return path
     return None
 
 
 def can_reset(course: Course, name: str) -> bool:
-    """Whether the untouched stubs of an exercise's unit are here, as in a student's bundle."""
+    """Whether a reset is possible: it needs the untouched stubs in a student's bundle."""
     unit = _unit(course, name)
     return course.pristine(unit) != course.stub_file(unit)
 
 
 def can_undo(course: Course, name: str) -> bool:
-    """Whether there is a reset of this exercise, or of its unit, to undo."""
+    """Whether there is a backup from a reset of this exercise or of its unit."""
     return bool(_kept(course, name))
 
 
@@ -101,14 +102,14 @@ def _reset(course: Course, before: bytes, name: str) -> bytes:
 
 
 def _is_one_step(course: Course, name: str, one: bytes, other: bytes) -> bool:
-    """Whether one of two texts is a reset of the other: the file has not changed otherwise."""
+    """Whether a reset turns one of these two texts into the other, with no other change."""
     with suppress(CallError):
         return _reset(course, one, name) == other or _reset(course, other, name) == one
     return False
 
 
 def _brought_back(course: Course, name: str, now: bytes, last: _Kept) -> bytes:
-    """A file in which an exercise's definition is again what a backup has."""
+    """The present text of a file, with the definition of an exercise taken from a backup."""
     unit = _unit(course, name)
     path = course.stub_file(unit)
     if name not in course.exercises:
@@ -124,7 +125,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _unit(course: Course, name: str) -> str:
-    course.select([name])  # says what is near, if nothing has this name
+    course.select([name])  # raises an error with similar names, if the name is unknown
     return course.unit_of.get(name, name)
 
 
@@ -141,7 +142,7 @@ def _as_call_errors(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A unit's file as it was before a reset."""
+    """A backup: a unit's file as it was before a reset."""
 
     path: Path
     number: int
@@ -165,7 +166,7 @@ def _kept(course: Course, name: str) -> list[_Kept]:
 
 
 def _keep(course: Course, name: str, data: bytes) -> Path:
-    """Write a backup under the next number; a file that is missing is kept as empty."""
+    """Write the next backup, which is empty for a missing file; delete backups beyond `KEPT`."""
     unit = _unit(course, name)
     made = _all_kept(course, unit)
     number = made[-1].number + 1 if made else 1
@@ -183,7 +184,7 @@ def _keep(course: Course, name: str, data: bytes) -> Path:
 
 @dataclass(frozen=True)
 class _Text:
-    """The lines of a file with their endings, its encoding, and its usual ending."""
+    """The lines of a file with their endings, its encoding, and the usual line ending."""
 
     lines: Sequence[str]
     encoding: str
@@ -191,13 +192,13 @@ class _Text:
 
 
 def _whole(before: bytes, pristine: bytes) -> bytes:
-    """The stubs of a unit, with the line endings of the file."""
+    """All stubs of a unit, with the line endings that the student's file has."""
     text = pristine.decode("utf-8").replace("\r\n", "\n")
     return text.replace("\n", "\r\n" if b"\r\n" in before else "\n").encode("utf-8")
 
 
 def _with_definition(before: bytes, other: bytes, name: str, unit: str, path: Path) -> bytes:
-    """The file with its definitions of a name replaced by the one in another text."""
+    """The file, with its definitions of a name replaced by the definition from another text."""
     instead = f"the whole file can be put back with: grader reset {unit}"
     try:
         text = _read(before)
@@ -213,7 +214,8 @@ def _with_definition(before: bytes, other: bytes, name: str, unit: str, path: Pa
         guesses = [
             _replaced(text, _guessed(text, name, end), stub) for end in (NOT_INDENTED, DEFINITION)
         ]
-        # The syntax error may be in another exercise: then that one is left as it is.
+        # The syntax error may be in another exercise, which must stay unchanged. So prefer a guess
+        # that gives valid Python.
         lines = next((guess for guess in guesses if _is_python("".join(guess))), guesses[0])
     try:
         return "".join(lines).encode(text.encoding)
@@ -224,7 +226,7 @@ def _with_definition(before: bytes, other: bytes, name: str, unit: str, path: Pa
 
 
 def _definition(data: bytes, name: str, path: Path, newline: str) -> list[str]:
-    """The lines of the last definition of this name."""
+    """The lines of the last definition of this name in a text."""
     text = _read(data)
     try:
         spans = _definitions(text, name)
@@ -239,14 +241,17 @@ def _definition(data: bytes, name: str, path: Path, newline: str) -> list[str]:
 def _read(data: bytes) -> _Text:
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     text = data.decode(encoding)
-    # As Python counts them: str.splitlines would also split at a form feed.
+    # Split lines as Python does: `str.splitlines` would also split at a form feed.
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
     newline = "\r\n" if 2 * text.count("\r\n") > len(lines) else "\n"
     return _Text(lines, encoding, newline)
 
 
 def _replaced(text: _Text, spans: Sequence[Span], stub: Sequence[str]) -> list[str]:
-    """The lines with the stub in place of the last definition, or at the end if there is none."""
+    """The lines with the stub in place of the last definition; other definitions are deleted.
+
+    If there is no definition, the stub is added at the end.
+    """
     lines = list(text.lines)
     if not spans:
         if lines:
@@ -267,21 +272,21 @@ def _replaced(text: _Text, spans: Sequence[Span], stub: Sequence[str]) -> list[s
 def _is_python(text: str) -> bool:
     try:
         with warnings.catch_warnings(action="ignore"):
-            compile(text, "<text>", "exec", dont_inherit=True)  # sees a return outside a function
+            compile(text, "<text>", "exec", dont_inherit=True)  # finds a return outside a function
     except UNPARSABLE:
         return False
     return True
 
 
 def _definitions(text: _Text, name: str) -> list[Span]:
-    """Each definition of this name, decorators included; raises as `ast.parse` does."""
+    """The lines of each definition of this name, with decorators; raises as `ast.parse` does."""
     body = parse("".join(text.lines), magics=False).body
     spans = [_span(node) for node in body]
     return [
         (first, _with_comments(text.lines, end))
         for node, (first, end) in zip(body, spans, strict=True)
         if _names(node) == name
-        # A line with a semicolon holds other statements too: it is left alone.
+        # Leave a line alone if a semicolon joins other statements to the definition.
         and sum(first < other_end and other_first < end for other_first, other_end in spans) == 1
     ]
 
@@ -303,7 +308,7 @@ def _span(node: ast.stmt) -> Span:
 
 
 def _with_comments(lines: Sequence[str], end: int) -> int:
-    """The end of a body, including indented comments after its last statement."""
+    """The line after a body, including indented comments after its last statement."""
     for number in range(end, len(lines)):
         if re.match(r"[ \t]+\S", lines[number]):
             end = number + 1
@@ -313,7 +318,7 @@ def _with_comments(lines: Sequence[str], end: int) -> int:
 
 
 def _guessed(text: _Text, name: str, stop: re.Pattern[str]) -> list[Span]:
-    """The likely places of definitions of a name, in a text that does not parse."""
+    """The likely lines of each definition of a name, in a text that does not parse."""
     lines = text.lines
     opening = re.compile(rf"(?:async\s+def|def|class)\s+{name}\b")
     spans = []

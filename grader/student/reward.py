@@ -1,6 +1,6 @@
-"""The reward of a solved exercise: the student's progress, texts to read, a script to look at.
+"""The reward of a solved exercise: the student's progress, texts to read, and a demonstration.
 
-Each screen draws the same `Reward`.
+All screens show the same `Reward`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ LOOK = "This unit is complete. To see it at work: {}"
 
 @dataclass(frozen=True)
 class Reward:
-    """The reward of an exercise, for a screen to draw."""
+    """The reward of a solved exercise, for a screen to show."""
 
-    progress: str  # a line: exercises and points of the unit and of the course
+    progress: str  # a line with the solved exercises and points
     sections: tuple[tuple[str, str], ...]  # heading and paragraph of each text
-    look: str  # the command that shows the unit at work, if all of the unit is solved
+    look: str  # the command for the unit's look, if the whole unit is solved
 
 
 def reward(standing: Standing, name: str) -> Reward:
-    """The reward of an exercise that is solved."""
+    """The reward of this exercise, which must be solved."""
     course, unit = standing.course, standing.course.unit_of[name]
     solved = {one for one in course.asked if standing.is_solved(one)}
     complete = solved >= {*course.asked_in(unit)}
@@ -44,9 +44,9 @@ def reward(standing: Standing, name: str) -> Reward:
 
 
 def after(standing: Standing, name: str) -> Reward:
-    """The reward of an exercise that was solved once, now or earlier.
+    """The reward of an exercise that is solved, or was solved at an earlier time.
 
-    Raises `CallError` for one that never was, and for a text that is missing or not valid.
+    Raises `CallError` if the exercise was never solved, or if its text is missing or not valid.
     """
     course = standing.course
     course.one(name, "name one of its exercises")
@@ -58,7 +58,7 @@ def after(standing: Standing, name: str) -> Reward:
 
 
 def _sections(course: Course, name: str) -> tuple[tuple[str, str], ...]:
-    """The texts. A text that cannot be read hides nothing else of the reward."""
+    """The texts to read, or an error message in their place, so that the rest is still shown."""
     try:
         texts = afterwards(course, name)
     except CallError as error:
@@ -81,7 +81,7 @@ def _points(course: Course, names: Sequence[str], solved: Collection[str]) -> st
 
 
 def in_lines(found: Reward) -> Iterator[Text]:
-    """A reward as lines of a terminal."""
+    """A reward as styled lines for a terminal."""
     yield Text(found.progress, "green")
     for heading, paragraph in found.sections:
         yield Text(f"\n{heading}", "bold")

@@ -1,8 +1,8 @@
 """The scripts of a course, which run in this process: looks, experiments and plays.
 
-A look shows a solved unit at work, from the student's own answers. An experiment shows why a rule
-holds. It uses an answer if that is solved, or else a function of torch or recorded numbers. See
-`grader.mine` for both, and `grader.playing` for plays.
+A look demonstrates a solved unit with the student's own answers. An experiment shows why a rule
+holds. It uses a student's answer if that is solved, and otherwise a function of torch or recorded
+numbers. Both import answers from `grader.mine`. A play trains a model: see `grader.playing`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SCRIPT = "__course__"  # the name under which a course's script runs
 
 
 def said_of(path: Path) -> str:
-    """The docstring of a script, which says what it shows."""
+    """The docstring of a script, which describes what the script shows."""
     return ast.get_docstring(ast.parse(path.read_text("utf-8"))) or path.stem
 
 
@@ -41,7 +41,10 @@ def said_of(path: Path) -> str:
 
 
 def title_of_look(course: Course, name: str) -> str:
-    """The title of the look of a unit, or of an exercise's unit; raises `CallError` if none."""
+    """The title of a unit's look; `name` is a unit, or an exercise of it.
+
+    Raises `CallError` if the unit has no look.
+    """
     return said_of(course.look_file(_unit(course, name)))
 
 
@@ -54,12 +57,12 @@ def listed_looks(course: Course) -> Iterator[Text]:
 
 
 def run_look(course: Course, name: str) -> None:
-    """Run the script of a unit; raises as `title_of_look`, and as `run_script`."""
+    """Run the look of a unit; raises `CallError` as `title_of_look` and `run_script` do."""
     run_script(course, course.look_file(_unit(course, name)), "the look")
 
 
 def _unit(course: Course, name: str) -> str:
-    course.select([name])  # says what is near, if nothing has this name
+    course.select([name])  # raises an error with similar names, if the name is unknown
     unit = course.unit_of.get(name, name)
     if not course.look_file(unit).is_file():
         there = [u.name for u in course.units if course.look_file(u.name).is_file()]
@@ -71,7 +74,10 @@ def _unit(course: Course, name: str) -> str:
 
 
 def experiments_of(course: Course, name: str) -> tuple[str, ...]:
-    """The experiment of this name, or those of this exercise; raises `CallError` if none."""
+    """The experiment of this name, or all experiments of the exercise of this name.
+
+    Raises `CallError` if there are none.
+    """
     there = {one for names in course.experiments.values() for one in names}
     if name in there:
         return (name,)
@@ -85,7 +91,7 @@ def experiments_of(course: Course, name: str) -> tuple[str, ...]:
 
 def run_experiment(course: Course, name: str) -> None:
     """Print the title of an experiment, and run its script; raises `CallError` if that fails."""
-    from grader.unsandboxed.in_process import undisturbed  # it loads torch
+    from grader.unsandboxed.in_process import undisturbed  # this import loads torch
 
     paragraphs = said_of(course.experiment_file(name)).split("\n\n")
     print("\n\n".join(textwrap.fill(part, WIDTH) for part in paragraphs) + "\n")
@@ -94,7 +100,7 @@ def run_experiment(course: Course, name: str) -> None:
 
 
 def see_why(course: Course, name: str) -> str:
-    """The line of a statement that names the experiments; empty if there are none."""
+    """A line that names the commands for an exercise's experiments; empty if there are none."""
     there = {one for names in course.experiments.values() for one in names}
     commands = [f"grader try {one}" for one in course.exercises[name].experiments if one in there]
     return SEE_WHY.format(", ".join(commands)) if commands else ""
@@ -115,12 +121,12 @@ def listed_experiments(course: Course) -> Iterator[Text]:
 
 
 def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
-    """Run a course's script on the student's answers, and return its names.
+    """Run a course's script, which imports the student's answers, and return its variables.
 
-    Raises `CallError` for a missing answer, and for any exception of the script or an answer.
+    Raises `CallError` if an answer is missing, and for any exception in the script or an answer.
     """
     before = os.environ.get(NAMED)
-    os.environ[NAMED] = str(course.folder)  # of these answers, wherever this is typed
+    os.environ[NAMED] = str(course.folder)  # for `grader.mine`, in any working directory
     try:
         with ended_by_answers(called):
             return runpy.run_path(str(path), run_name=SCRIPT)
@@ -132,7 +138,7 @@ def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
 
 @contextmanager
 def ended_by_answers(called: str) -> Iterator[None]:
-    """Turn any exception inside into a `CallError` with the line of student code."""
+    """Turn any exception in the `with` block into a `CallError` with the line of student code."""
     try:
         yield
     except CallError:

@@ -1,6 +1,6 @@
-"""A student's own lines at work: what `grader check NAME --show` prints, as text.
+"""The text that `grader check NAME --show` prints: a trace of a student's lines, with shapes.
 
-It runs in a process of its own, which can be ended whatever the student's code does.
+The command runs in a separate process, which can be killed at any time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from grader.course.course import Course
 from grader.records.faults import CallError
 
-MOST_SHOWN = 2**16  # bytes
+MOST_SHOWN = 2**16  # bytes of text
 LIMIT = 60.0  # seconds
 NOTHING_SHOWN = "it showed nothing in {:.0f} s: does a loop never end?"
 CUT_SHORT = "… and here it was ended, after {:.0f} s: does a loop never end?\n"
@@ -24,10 +24,10 @@ async def shapes(
 ) -> str:
     """The shapes and prints in the public checks of an exercise, up to the time limit.
 
-    With a `width`, the text has the colours of a terminal of that width. Cancelling this ends the
-    process. Raises `CallError` if it shows nothing.
+    With a `width`, the text has the colours of a terminal of that width. If the coroutine is
+    cancelled, the process is killed. Raises `CallError` if there is no text.
     """
-    # Unbuffered (-u): lines that ran before an endless one must not be lost.
+    # Unbuffered (-u): an endless loop must not hide the output of earlier lines.
     command = [sys.executable, "-u", "-X", "utf8", "-I", "-m", "grader", "check", name]
     environ = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
     if width is not None:

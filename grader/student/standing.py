@@ -1,6 +1,7 @@
-"""The standing of a student: the state of each exercise, and the next one; decided here alone.
+"""The standing of a student: the state of each exercise, and the next exercise to solve.
 
-The last check of an exercise counts while the answer's text is the same. A stub is never solved.
+No other module decides these. The last check of an exercise counts until the answer's text changes.
+A stub is never solved.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ State = Literal["solved", "failing", "changed", "unchecked", "unwritten"]
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of each exercise, by its last check and by today's text."""
+    """The state of each exercise, from its last check and the present text of the answer."""
 
     course: Course
     progress: Progress
     digests: Digests
 
     def state(self, name: str) -> State:
-        """The state of an exercise as it is written now."""
+        """The state of the present answer to an exercise."""
         if name not in self.digests:
             return "unwritten"
         last = self.progress.checked.get(name)
@@ -35,14 +36,15 @@ class Standing:
         return "solved" if last.passed else "failing"
 
     def is_solved(self, name: str) -> bool:
-        """Whether an exercise is solved as it is written now, as far as that is known."""
+        """Whether the present answer to an exercise is known to be right."""
         return self.state(name) == "solved"
 
     @property
     def next(self) -> str | None:
-        """The next exercise: the first that fails, or else is not solved; None if all are solved.
+        """The next exercise: the first failing exercise, or else the next unsolved exercise.
 
-        The search begins after the exercise last checked, for students who begin in the middle.
+        None if all are solved. The search for an unsolved exercise begins after the exercise last
+        checked, for students who begin in the middle of the course.
         """
         names = self.course.asked
         *_, last = ["", *self.progress.checked]
@@ -53,5 +55,5 @@ class Standing:
 
 
 def standing_of(course: Course) -> Standing:
-    """The standing by the saved files; raises `CallError` if progress cannot be read."""
+    """The standing of the saved answers; raises `CallError` if the progress cannot be read."""
     return Standing(course, read_progress(course.folder), digests_of(course))

@@ -1,8 +1,8 @@
-"""A small server for assistants that tutor: it gives the texts of a student's own commands.
+"""A small server for AI assistants that tutor a student: its tools are the student's own commands.
 
-It speaks the Model Context Protocol over standard input and output, with the library `mcp`, for one
-course. It gives no solution, and of a mistake only the name. Paths in its answers are relative to
-the folder above the course.
+The server speaks the Model Context Protocol over standard input and output, with the library `mcp`,
+for one course. It reveals no solution; for a mistake, it gives only the name. Paths in its answers
+are relative to the folder above the course.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ when the student wants one."""
 
 
 class Tutor:
-    """The tools, and the checks that they share; torch is loaded at the first check."""
+    """The tools of the server, which share open checks; torch is loaded at the first check."""
 
     def __init__(self, course: Course, backend: BackendName = "auto") -> None:
         course.require_answers()
         self._course = course
         self._checks = Checks(course, lambda: open_checker(course, course.asked, backend=backend))
-        # The server has several threads, and checks belong in one.
+        # The server uses several threads, but checks must all run in the same thread.
         self._thread = ThreadPoolExecutor(max_workers=1)
 
     def close(self) -> None:
@@ -68,36 +68,37 @@ class Tutor:
     def check(self, name: str) -> str:
         """Run the public checks of an exercise on the student's saved file, and say what is wrong.
 
-        Also for a unit's name. It takes seconds the first time, and less than one after that.
+        `name` may also be a unit. The first check takes seconds, and later checks less than one.
         """
         return self._answer(partial(self._check, name))
 
     def hint(self, name: str) -> str:
-        """Give the next hint of an exercise. Only when the student wishes for one.
+        """Give the next hint of an exercise. Call this only if the student asks for a hint.
 
-        There are three: a question, a pointer, and nearly the solution. It counts as read.
+        There are three hints: a question, a pointer, and nearly the solution. The student's
+        progress records the hint as read.
         """
         return self._answer(partial(self._hint, name))
 
     def after(self, name: str) -> str:
         """Explain why a solved exercise works, another way to write it, and something to try.
 
-        Refused until the exercise is solved.
+        The call fails until the exercise is solved.
         """
         return self._answer(partial(self._after, name))
 
     def show(self, name: str) -> str:
-        """Show the student's own lines at work: inputs, the shapes along the way, and prints."""
+        """Show a trace of the student's own lines: inputs, shapes line by line, and prints."""
         return self._answer(partial(self._show, name))
 
     def _answer(self, work: Callable[[], str]) -> str:
-        """The text that this work gives, after all earlier work."""
+        """Run `work` in the thread of the checks, after all earlier work, and return its text."""
         try:
             return self._without_paths(self._thread.submit(work).result())
         except (CallError, HostFault) as error:
             raise ToolError(self._without_paths(str(error))) from None
 
-    # --- in the thread ---------------------------------------------------------------------------
+    # --- in the thread of the checks -------------------------------------------------------------
 
     def _list(self) -> str:
         return as_text(listed(tuple(self._course.exercises), standing_of(self._course)))
@@ -132,7 +133,7 @@ class Tutor:
 
 
 def configuration(course: Course, client: Client) -> str:
-    """The JSON by which a client starts this server from any folder: its paths are absolute."""
+    """The JSON that tells a client how to start this server, with absolute paths."""
     starts = {
         "command": sys.executable,
         "args": ["-I", "-m", "grader", "mcp", "--course", str(course.folder)],
@@ -142,7 +143,7 @@ def configuration(course: Course, client: Client) -> str:
 
 
 def serve(course: Course, backend: BackendName = "auto") -> None:
-    """Serve until the assistant closes standard input."""
+    """Run the server until the assistant closes standard input."""
     tools = Tutor(course, backend)
     try:
         server_of(tools).run()
@@ -151,7 +152,7 @@ def serve(course: Course, backend: BackendName = "auto") -> None:
 
 
 def server_of(tools: Tutor) -> MCPServer:
-    """A server with these tools; a tool's docstring says to the assistant what it is for."""
+    """A server with these tools; the assistant reads each tool's docstring as its description."""
     server = MCPServer(NAME, instructions=INSTRUCTIONS, log_level="ERROR")
     given = (
         tools.list_exercises,

@@ -20,13 +20,13 @@ LEAVING = frozenset(
     {"numpy", "array", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex", "apply",
      "map", "map2"}
 )  # fmt: skip
-MOST_OPERATIONS = 100  # for a product; more may hide a loop, even if their number is constant
+MOST_OPERATIONS = 100  # in a call; more may hide a loop, even if their number is constant
 
 
 def assert_operations_do_not_grow(
     call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any]
 ) -> None:
-    """Fail if the larger input takes more tensor operations. `call` is a proxy."""
+    """Fail if `large` takes more tensor operations than `small`, or over `MOST_OPERATIONS`."""
     few, many = (_counted(call, arguments).count for arguments in (small, large))
     assert_that(
         _within(call, "operations", many, few) and many <= MOST_OPERATIONS,
@@ -38,7 +38,7 @@ def assert_operations_do_not_grow(
 def assert_memory_grows_at_most(
     call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any], times: float
 ) -> None:
-    """Fail if the largest tensor on `large` is more than `times` that on `small`, in elements."""
+    """Fail if the largest tensor for `large` has over `times` as many elements as for `small`."""
     little, much = (_counted(call, arguments).largest for arguments in (small, large))
     assert_that(
         _within(call, "memory", much, times * little),
@@ -50,7 +50,7 @@ def assert_memory_grows_at_most(
 def assert_work_grows_at_most(
     call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any], times: float
 ) -> None:
-    """Fail if the work on `large` is more than `times` that on `small`."""
+    """Fail if the work for `large` is more than `times` the work for `small`."""
     little, much = (_counted(call, arguments).work for arguments in (small, large))
     assert_that(
         _within(call, "work", much, times * little),
@@ -104,7 +104,7 @@ def _counted(call: RemoteFunction | RemoteModule, arguments: Sequence[Any]) -> O
     """
     seen: Observation = call.observe(*arguments)
     left = sorted(seen.functions & LEAVING)
-    # For the diagnosis: the results of such an answer may be right.
+    # This is recorded for the diagnosis, since the results of such an answer may be right.
     call.remember(f"leaves: {bool(left) or 'tolist' in seen.functions}")
     assert_that(
         not left,
@@ -127,8 +127,8 @@ def assert_uses(
 ) -> None:
     """Fail unless the result depends on one of these torch functions. `call` is a proxy.
 
-    The code runs twice, the second time with changed results of these functions. Then its result
-    must change too; it does not if the code calls a function only for show.
+    The student's code runs twice. In the second run, these functions return changed results, and
+    the code's result must change too. It does not change if the code calls them only for show.
     """
     seen: Observation = call.observe(*arguments)
     wanted = " or ".join(functions[:2])

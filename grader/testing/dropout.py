@@ -12,11 +12,12 @@ from grader.testing.values import agree, assert_that
 def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: float) -> None:
     """Fail unless `dropped` may result from inverted dropout of `weights` with probability `p`.
 
-    All three are (batch, queries, keys), with at least 16 batch rows and 9 tokens; every query
-    sees the first key, and the last query all keys. Entries must be 0 or ``weights / (1 - p)``, and
-    a share of about p must be 0, within `furthest_share`. `twins` holds the same attention weights,
-    seen through a second set of value columns: both agree only if weights were dropped, not the
-    context.
+    All three tensors have shape (batch, queries, keys), with at least 16 batch rows and 9 tokens.
+    Every query sees the first key, and the last query sees all keys. Entries of `dropped` must be 0
+    or ``weights / (1 - p)``, and a share of about p must be 0, within `furthest_share`.
+
+    `twins` holds the same dropped weights, read from a second set of value columns. It agrees with
+    `dropped` only if the weights were dropped, not the context.
     """
     visible = weights > 0
     scaled = (dropped[visible] * (1 - p) / weights[visible]).double()
@@ -36,7 +37,7 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
         "happens once in a billion times",
     )
     assert_that(bool((dropped[~visible] == 0).all()), "a hidden key got some weight")
-    # With 16 sentences and more than 8 tokens, these do not happen by chance.
+    # With 16 sentences and more than 8 tokens, the patterns below do not occur by chance.
     gone = is_zero.new_zeros(weights.shape).masked_scatter(visible, is_zero)
     assert_that(
         not torch.equal(gone[0], gone[1]),
@@ -56,10 +57,11 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
 def assert_drops_only_weights(found: Tensor, calm: Tensor, p: float) -> None:
     """Fail unless a share of about `p` of the heads lose their only attention weight.
 
-    Both tensors hold attention's output for the first token. It sees only itself, so each head has
-    a single weight. `found` (sentences, heads, width) is with dropout, `calm` (heads, width)
-    without. If its weight was dropped, a head adds nothing, and all its numbers are equal. Other
-    dropout on the way is ignored, even if it drops the whole path again.
+    Both tensors hold attention's output for the first token. This token sees only itself, so each
+    head has a single weight. `found` has shape (sentences, heads, width) and is computed with
+    dropout. `calm` has shape (heads, width) and is computed without dropout. If a head's weight was
+    dropped, the head adds nothing, and all its numbers are equal. Other dropout is allowed, even if
+    it drops a head's whole output once more.
     """
     lost = found.std(dim=-1) < 0.05 * calm.std(dim=-1)
     share = lost.double().mean().item()

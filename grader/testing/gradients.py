@@ -25,8 +25,9 @@ def assert_gradients_agree(
 ) -> None:
     """Fail unless the gradients of a random projection of the result agree.
 
-    These are the gradients of floating-point inputs, and of the parameters if `theirs` is a module
-    that has adopted the weights of `ours`. `of` picks the part of the result to differentiate.
+    The gradients of floating-point arguments are compared, and those of the parameters if `theirs`
+    is a module that has adopted the weights of `ours`. `of` picks the part of the result to
+    differentiate.
     """
     their_arguments, our_arguments = _leaves(arguments), _leaves(arguments)
     _push_back(of(theirs(*their_arguments)), make)

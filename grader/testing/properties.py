@@ -61,9 +61,9 @@ def _what_to_do(which: str, argument: Any) -> str:
 def _named_alike(
     call: RemoteFunction | RemoteModule, owners: Sequence[int], changed: Sequence[int]
 ) -> list[int | str]:
-    """The numbers of the changed tensors; for tensors of a cache, the argument instead.
+    """Name each changed tensor by its number, but a tensor of a cache by its argument.
 
-    Each student arranges a cache's tensors differently.
+    Students arrange the tensors of a cache differently, so their numbers differ.
     """
     signature = call.contract.forward or call.contract.call
     free = {n for n, parameter in enumerate(signature.parameters, 1) if parameter.kind == "other"}
@@ -113,7 +113,7 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
     before = call(x)
     for cut in range(1, tokens):
         changed = x.clone()
-        # Far from the old values, and not a multiple of them.
+        # The new values are far from the old, and not a multiple of these.
         changed.narrow(dim, cut, tokens - cut).mul_(-2.0).add_(1.0)
         after = call(changed)
 
@@ -136,7 +136,7 @@ def assert_batch_rows_do_not_mix(call: Callable[[Tensor], Tensor], x: Tensor) ->
     """Fail if a batch row's output depends on another row. The first axis is the batch."""
     before = call(x)
     changed = x.clone()
-    # So large that a maximum over the whole batch would make all other rows negligible.
+    # The factor is so large that a maximum over the batch would make all other rows negligible.
     changed[0] = changed[0] * -2000.0 + 1.0
     after = call(changed)
     assert_unmoved(
@@ -175,7 +175,7 @@ def assert_refuses(
     try:
         call(*arguments)
     except StudentRaised as raised:
-        # An unfinished stub or a lost process does not refuse the argument.
+        # The exception of an unfinished stub or a lost process does not refuse the arguments.
         if not raised.ordinary:
             raise
         if isinstance(call, RemoteClass | RemoteFunction | RemoteModule):

@@ -66,9 +66,9 @@ def assert_agrees(
 
 
 def agree(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> bool:
-    """Whether two tensors agree as in `assert_agrees`, for a test with another message.
+    """Whether two tensors agree as in `assert_agrees`, for a test with its own message.
 
-    Both may be the student's, as results before and after a change.
+    Both tensors may be the student's, such as results before and after a change of the input.
     """
     theirs, ours = theirs.detach(), ours.detach()
     alike = theirs.shape == ours.shape and theirs.dtype == ours.dtype
@@ -76,8 +76,8 @@ def agree(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> bool
 
 
 def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = DIGITS) -> None:
-    """Fail unless the values agree in the digits that only float64 has."""
-    assert_agrees(theirs, ours, within=GRADIENTS)  # a larger difference is another mistake
+    """Fail unless the values agree to more digits than float32 has."""
+    assert_agrees(theirs, ours, within=GRADIENTS)  # a larger difference gets its own message
     try:
         assert_agrees(theirs, ours, within=within)
     except AssertionError:
@@ -87,13 +87,14 @@ def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = DIGI
 def assert_rises_in_float64(
     theirs: Callable[[Tensor], Tensor], ours: Callable[[Tensor], Tensor], x: Tensor
 ) -> None:
-    """Fail unless results rise with `x` by steps too small for float32.
+    """Fail unless the results change like the reference's after a step too small for float32.
 
-    The first axis of `x` is a batch. This replaces `assert_agrees_to_float64` if an approximation,
-    right for fewer digits, is acceptable or tested separately.
+    The step is added to `x`, whose first axis is a batch. Use this assertion instead of
+    `assert_agrees_to_float64` if an approximation with fewer right digits is acceptable or is
+    tested separately.
     """
     step = 1e-8
-    # In one call, since a recording treats inputs that are so close as equal.
+    # Both inputs share a call, since a recording treats inputs that are so close as equal.
     both = torch.cat([x, x + step])
     their_slopes, our_slopes = (_rise(call(both).detach()) / step for call in (theirs, ours))
     assert_that(agree(their_slopes, our_slopes, SLOPES), THROUGH_FLOAT32)

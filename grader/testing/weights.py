@@ -17,9 +17,9 @@ from grader.testing.values import assert_that
 def adopt(theirs: RemoteModule, ours: nn.Module) -> Adoption:
     """Give the student's module the reference's weights, by role; see `grader.proxies.adoption`.
 
-    Returns the match: ``.missing`` are the roles without a parameter of the student, which become
-    zero in `ours`; ``.extra`` are the student's parameters without a role. Raises `Unadoptable`, an
-    `AssertionError` for the student, if there is no place for the weights.
+    Returns the match. ``.missing`` lists the roles that the student's module lacks, which become
+    zero in `ours`. ``.extra`` lists the student's parameters without a role. Raises `Unadoptable`,
+    an `AssertionError` for the student, if the module has no place for the weights.
     """
     adoption = _adoption.give_weights(theirs, ours)
     theirs.remember_make(adoption.in_roles())
@@ -39,9 +39,9 @@ def adopt_identity_weights(theirs: RemoteModule, ours: nn.Module) -> None:
 def assert_learns_no_more(theirs: RemoteModule, layers: str, *, but: int = 0) -> None:
     """Fail if a module learns more than the weights that it adopted.
 
-    Extra biases are found by their names in layers with adopted weights, since a bias of the keys
-    changes no result. Other extra parameters count only if they influence the result. Parameters
-    with a dimension of size `but` are left to another test.
+    An extra bias in a layer with adopted weights is found by its name, since a bias of the keys
+    never influences the result. Other extra parameters count only if they influence the result.
+    Parameters with a dimension of size `but` are ignored, for another test to check.
 
     `layers` begins the message: ``"queries, keys and values have no bias"``.
     """
@@ -116,7 +116,7 @@ def assert_one_bias(
 ) -> None:
     """Adopt the weights of `ours`; fail unless exactly the layer `of` has a bias.
 
-    `layers` names the others in the message: ``"queries, keys and values"``.
+    `layers` names the other layers in the message: ``"queries, keys and values"``.
     """
     adoption = adopt(theirs, ours)
     assert_learns_no_more(theirs, f"{layers} have no bias here")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,6 +84,18 @@ def test_what_belonged_to_a_lost_process_stays_lost_until_the_next_test(
     with pytest.raises(StudentLost):
         module(torch.ones(1, 3))
     assert seat.student().rows(X).shape == X.shape
+
+
+def test_a_jail_that_another_program_kills_is_replaced_by_one_with_the_same_objects(
+    open_seat: OpenSeat,
+) -> None:
+    seat = open_seat(RIGHT, *ALL)
+    module = seat.student().Layer(3, 2)
+    before = module(torch.ones(1, 3))
+    jail: Any = seat.session._channel
+    os.kill(jail._pid, signal.SIGKILL)
+    assert torch.equal(module(torch.ones(1, 3)), before)
+    assert seat.session._channel is not jail
 
 
 def test_what_a_student_leaves_behind_is_gone_with_the_process(open_seat: OpenSeat) -> None:

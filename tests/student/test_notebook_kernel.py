@@ -349,7 +349,9 @@ def test_a_cell_that_ran_before_the_kernel_was_started_is_to_run_again(
     kernel: Kernel, saved: Save
 ) -> None:
     saved(("import torch", 1), (HELPER.format("ran_before"), 3))
-    told = "ran_before is not defined since the kernel was started. The cell that was [3] defines"
+    told = (
+        "ran_before has not been defined since this kernel started. The cell that was [3] defines"
+    )
     assert told in words(kernel.said(USES_HELPER.format("ran_before") + CHECK))
     assert told in words(kernel.said("ran_before(torch.zeros(2))"))
 
@@ -424,7 +426,7 @@ def test_a_cell_to_play_in_can_be_the_first_that_runs_after_a_restart(
     kernel.run("%reset -f")  # and what is built in stays
     try:
         told = words(kernel.said(play))
-        assert "softmax_stable is not defined since the kernel was started" in told
+        assert "softmax_stable has not been defined since this kernel started" in told
         assert "The cell that was [3]" in told
         assert "Solve it first" not in told
         kernel.run(f"import torch\n{answer}")

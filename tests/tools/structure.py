@@ -25,7 +25,7 @@ from types import FrameType
 
 ROOT = Path(__file__).parents[2]
 
-# The rooms from the ground up; imports only point down. Rooms of one line do not import each other.
+# The rooms from the ground up: a room imports only rooms that come before it.
 ROOMS = (
     *("records", "wire"),
     *("course", "guest", "sandbox"),

@@ -1,7 +1,7 @@
-"""`grader watch`: an exercise and its verdict after each save, until the student quits.
+"""`grader watch`: shows an exercise, and checks it after each save, until the student quits.
 
-`screen` is the full screen: `drawing` styles the text in it, `dialogs` lie over it. `plain` prints
-lines instead. Both draw a `Lesson`; their texts are in `words`.
+`screen` is the full screen: `drawing` styles its text, and `dialogs` has the windows that cover it.
+`plain` prints lines of text instead. Both show a `Lesson`; their texts are in `words`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_TERMINAL = (
 )
 BROKE_DOWN = "the screen broke down; `grader watch --plain` does without one"
 NO_EXERCISES = "{} is a course without exercises"
-PATIENCE = 0.5  # seconds that a student who quits waits at most while torch is loaded
+PATIENCE = 0.5  # seconds that quitting waits at most, while torch is being loaded
 
 
 def run_watch(
@@ -34,12 +34,13 @@ def run_watch(
     start: str | None,
     backend: BackendName = "auto",
 ) -> None:
-    """Stay with a student until they quit.
+    """Run `grader watch` until the student quits.
 
-    `plain` prints lines, and draws no screen. `poll` looks at the files itself, where no events
-    arrive. `start` is an exercise or a unit; by default the next exercise. `backend` chooses the
-    process in which student code runs. Raises `CallError` if there is no such exercise, or no
-    terminal for a screen; `HostFault` if the screen itself fails.
+    With `plain`, lines of text replace the full screen. With `poll`, the files are read again and
+    again, for file systems that report no changes. `start` is an exercise or a unit; by default,
+    the next exercise to solve. `backend` chooses the process in which student code runs. Raises
+    `CallError` if `start` is unknown, or if a full screen has no terminal. Raises `HostFault` if
+    the screen itself fails.
     """
     if not course.exercises:
         raise CallError(NO_EXERCISES.format(course.folder))
@@ -50,7 +51,7 @@ def run_watch(
     if plain:
         from grader.student.watch.plain import watch
 
-        # Both are ways to stop.
+        # A student may stop with Ctrl-C, or by closing the pipe that reads the output.
         with closing(checks), suppress(KeyboardInterrupt, BrokenPipeError):
             watch(lesson, name, checks, first_run=first_run, poll=poll)
         return
@@ -59,7 +60,7 @@ def run_watch(
     from grader.student.watch.screen import WatchApp
 
     app = WatchApp(lesson, name, checks, first_run=first_run, poll=poll)
-    with redirect_stdout(sys.stdout):  # a check that is cut short may leave another one in place
+    with redirect_stdout(sys.stdout):  # an interrupted check may leave sys.stdout replaced
         try:
             app.run()
         finally:
@@ -67,8 +68,8 @@ def run_watch(
     if app.return_code:
         raise HostFault(BROKE_DOWN)
     if not ended:
-        # Torch is being loaded, which cannot be interrupted. Everything to keep is written by now,
-        # and our child processes, idle so far, end when we do.
+        # Torch is being loaded, and that cannot be interrupted. All progress is written by now, and
+        # the child processes, which have not begun to work, end together with this process.
         with suppress(OSError):  # the terminal may be gone
             sys.stdout.flush()
         os._exit(0)

@@ -22,7 +22,7 @@ from grader.student.watch import words
 
 
 class Page(ModalScreen[None]):
-    """A text to read. Arrows scroll it, and most other keys close it."""
+    """A page with a text. Arrows scroll it; Enter, Esc and a few other keys close it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key, "close")
@@ -35,7 +35,7 @@ class Page(ModalScreen[None]):
         self._body = body
 
     def compose(self) -> ComposeResult:
-        """A box with a title, the text, and the key to leave."""
+        """Create a box with a title, the text, and the key that closes it."""
         with Vertical(classes="box") as box:
             box.border_title = Text(self._title)
             with VerticalScroll():
@@ -48,7 +48,7 @@ class Page(ModalScreen[None]):
 
 
 class Question(ModalScreen[bool]):
-    """A question for a yes; all other answers mean no."""
+    """A yes-or-no question; only the key y means yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)"),
@@ -60,18 +60,18 @@ class Question(ModalScreen[bool]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """A box with the question."""
+        """Create a box with the question."""
         with Vertical(classes="box small"):
             yield Static(self._text, markup=False)
             yield Static("y yes   n no", markup=False, classes="foot")
 
     def action_answer(self, yes: bool) -> None:
-        """Go back with the answer."""
+        """Close the question, and return the answer."""
         self.dismiss(yes)
 
 
 class ExerciseList(ModalScreen[str | None]):
-    """All exercises: letters filter them, and Enter goes to the highlighted one."""
+    """The list of exercises: letters filter the list; Enter goes to the highlighted exercise."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)"), Binding("down", "move(1)"),
@@ -85,7 +85,7 @@ class ExerciseList(ModalScreen[str | None]):
         self._current = current
 
     def compose(self) -> ComposeResult:
-        """A line to type into, the exercises by unit, and the keys."""
+        """Create a field for the filter, the exercises by unit, and the keys."""
         with Vertical(classes="box") as box:
             box.border_title = Text("Exercises")
             yield Input(placeholder="type to filter", compact=True)
@@ -94,11 +94,11 @@ class ExerciseList(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         """Show all exercises, with the current one highlighted."""
-        self.query_one(OptionList).can_focus = False  # letters are for the filter
+        self.query_one(OptionList).can_focus = False  # so letters go to the filter
         self._show("")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Show the exercises that match."""
+        """Show the exercises that match the filter."""
         self._show(event.value)
 
     def on_input_submitted(self) -> None:
@@ -108,7 +108,7 @@ class ExerciseList(ModalScreen[str | None]):
             self.dismiss(chosen.id)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Say where Enter goes."""
+        """Name the exercise that Enter goes to."""
         self._foot(event.option_id)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -125,7 +125,7 @@ class ExerciseList(ModalScreen[str | None]):
                 options.action_cursor_up()
 
     def action_close(self) -> None:
-        """Stay at the current exercise."""
+        """Close the list, and stay at the current exercise."""
         self.dismiss(None)
 
     def _foot(self, name: str | None) -> None:
@@ -163,7 +163,10 @@ class ExerciseList(ModalScreen[str | None]):
 
 
 def search(course: Course, typed: str) -> tuple[Sequence[str], str]:
-    """The exercises that match each word, or else those of similar names; and the best match."""
+    """The exercises that match a search, and the best match.
+
+    An exercise matches if it contains each typed word. If none does, similar names are found.
+    """
     if not typed.split():
         return list(course.exercises), ""
     typed_words = typed.casefold().split()
@@ -181,5 +184,5 @@ def search(course: Course, typed: str) -> tuple[Sequence[str], str]:
 
 
 def _distance(name: str, wanted: str) -> tuple[bool, bool, bool]:
-    """The order of matches: the same name, one that begins so, one that holds it, any other."""
+    """The order of matches: the same name, then names that begin with it, then that contain it."""
     return name != wanted, not name.startswith(wanted), wanted not in name

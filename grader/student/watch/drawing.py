@@ -1,7 +1,8 @@
-"""The styled text in the parts of the full screen, and its colours on a dark and on a light ground.
+"""The styled text of the full screen, and its colours on a dark and on a light background.
 
-Lines with a hanging indent are broken here, so most functions take the width of a pane. They name
-the sixteen colours of a terminal; each theme gives those that can be read on its ground.
+Lines with a hanging indent are broken here, so most functions take the width of a pane. The
+functions use the sixteen colour names of a terminal. Each theme gives these names shades that are
+readable on its background.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from grader.student.scripts import see_why
 from grader.student.standing import Standing
 from grader.student.watch import words
 
-BAR = 20  # characters
+BAR = 20  # characters of the progress bar
 HANGING = 2  # columns: the indent of the later lines of a paragraph
-NARROWEST = 20  # columns; a narrower screen breaks the text once more, and loses nothing
+NARROWEST = 20  # columns; a narrower screen breaks these lines once more
 
 DARK, LIGHT = "textual-dark", "textual-light"
 
@@ -50,13 +51,13 @@ ON_LIGHT = TerminalTheme(
 
 
 def is_light(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal's ground is light, as far as it says so; a theme that is named wins."""
+    """Whether the terminal reports a light background; False if TEXTUAL_THEME chooses a theme."""
     ground = environ.get("COLORFGBG", "").rpartition(";")[2]
     return ground in ("7", "15") and "TEXTUAL_THEME" not in environ
 
 
 def head_line(standing: Standing, width: int) -> Text:
-    """The course's title, and a bar of the solved exercises."""
+    """The course's title, and a bar with the share of solved exercises."""
     course = standing.course
     count = sum(map(standing.is_solved, course.asked))
     full = BAR * count // len(course.asked)
@@ -67,7 +68,7 @@ def head_line(standing: Standing, width: int) -> Text:
 
 
 def key_lines(offered: Sequence[words.Shortcut], width: int) -> Text:
-    """The keys on as many lines as they need; a key and its word stay on one line."""
+    """The keys on as many lines as needed; each key is on the same line as its word."""
     lines: list[list[words.Shortcut]] = [[]]
     room = width
     for key in offered:
@@ -84,7 +85,7 @@ def key_lines(offered: Sequence[words.Shortcut], width: int) -> Text:
 
 
 def hints_text(hints: Sequence[str]) -> Text:
-    """The hints that were read."""
+    """The hints that were read, with numbers."""
     return Text("\n").join(
         Text.assemble((f"{number}. ", "bold"), safe(hint)) for number, hint in enumerate(hints, 1)
     )
@@ -122,7 +123,7 @@ def statement_text(lesson: Lesson, name: str, width: int, *, whole: bool, dark: 
 
 
 def _signature(found: Statement, width: int, *, whole: bool, dark: bool) -> Text:
-    """The signature: all of it if `whole`, or else one line, without types if they do not fit."""
+    """The whole signature, or only one line of it, without types if these do not fit."""
     fits = "\n" not in found.signature and len(found.signature) <= width
     text = code(found.signature if whole or fits else found.short_signature, "python", dark=dark)
     if not whole:
@@ -131,7 +132,7 @@ def _signature(found: Statement, width: int, *, whole: bool, dark: bool) -> Text
 
 
 def _paragraphs(docstring: str, width: int, dark: bool) -> Text:
-    """The paragraphs, with an empty line between them, except before a formula or an example."""
+    """The paragraphs; an empty line precedes each, except a formula or an example."""
     text = Text()
     for part in words.paragraphs(docstring):
         text.append("" if not text else "\n" if part.example else "\n\n")
@@ -158,7 +159,7 @@ def _entry(name: str, said: str, width: int) -> Text:
 
 
 def _hanging(line: Text, width: int) -> Text:
-    """A line broken to this width, with its later lines indented further."""
+    """A line broken to this width; all lines but the first are indented further."""
     if len(line) <= width:
         return line
     indent = len(line.plain) - len(line.plain.lstrip())
@@ -178,7 +179,7 @@ def _coloured(text: str, language: str, theme: str) -> Text:
 
 
 def code(text: str, language: str, *, dark: bool) -> Text:
-    """Lines of Python, or of a session with it (``pycon``), in colours for their ground."""
+    """Coloured lines of Python, or of an interactive session (``pycon``)."""
     return _coloured(safe(text), language, "ansi_dark" if dark else "ansi_light").copy()
 
 
@@ -186,9 +187,9 @@ def code(text: str, language: str, *, dark: bool) -> Text:
 
 
 def verdict_text(lesson: Lesson, verdict: Verdict, below: Sequence[str], width: int) -> Text:
-    """A verdict, what to do next, and what a solved exercise brings.
+    """A verdict, the next step, and the reward if the exercise is solved.
 
-    `below` are lines of the check that no verdict holds.
+    `below` are lines about the check that are not part of the verdict.
     """
     console = Console(
         file=io.StringIO(),
@@ -215,7 +216,7 @@ def verdict_text(lesson: Lesson, verdict: Verdict, below: Sequence[str], width: 
 
 
 def _next_step(lesson: Lesson, verdict: Verdict) -> Sequence[str]:
-    """What to do after a verdict, if the verdict does not say so."""
+    """Lines on what to do next, for verdicts that do not say this themselves."""
     if verdict.solved:
         return words.solved(lesson.standing, verdict.exercise, "n"), verdict.left_unchecked
     if verdict.state == "untouched":

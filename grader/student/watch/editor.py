@@ -13,20 +13,20 @@ from pathlib import Path
 from grader.records.faults import CallError
 
 PLUS_LINE = frozenset({"vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro"})
-GO_TO = frozenset({"code", "code-insiders", "codium"})  # they open their own window
+GO_TO = frozenset({"code", "code-insiders", "codium"})  # editors that open their own window
 UNSET = "Which editor? Set VISUAL or EDITOR, for example: export EDITOR=nano"
 
 
 @dataclass(frozen=True)
 class Editor:
-    """A command that opens a file."""
+    """The command that opens a file in the student's editor."""
 
     command: tuple[str, ...]
-    in_terminal: bool  # it needs the terminal for itself
+    in_terminal: bool  # whether the editor takes over the terminal
 
 
 def editor_for(environ: Mapping[str, str], file: Path, line: int) -> Editor:
-    """The editor that VISUAL or EDITOR names; raise `CallError` if neither does."""
+    """The editor that VISUAL or EDITOR names; raises `CallError` if neither is set."""
     chosen = environ.get("VISUAL", "").strip() or environ.get("EDITOR", "").strip()
     try:
         parts = shlex.split(chosen, posix=os.name != "nt")
@@ -43,7 +43,10 @@ def editor_for(environ: Mapping[str, str], file: Path, line: int) -> Editor:
 
 
 def start(editor: Editor) -> str:
-    """Run an editor, to its end if it needs the terminal; returns why that fails, or nothing."""
+    """Start an editor, and wait for its end if it runs in the terminal.
+
+    Returns an error message if it cannot be started, or an empty text.
+    """
     try:
         if editor.in_terminal:
             subprocess.run(editor.command, check=False)
@@ -64,7 +67,7 @@ def start(editor: Editor) -> str:
 
 
 def line_of(file: Path, name: str) -> int:
-    """The line where a definition begins, in any text; 1 if there is none."""
+    """The line where the definition of a name begins, even in a broken file; 1 if not found."""
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:

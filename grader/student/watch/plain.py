@@ -1,7 +1,8 @@
 """`grader watch --plain`: a check after every save, in lines of text.
 
-It serves screen readers and terminals that cannot draw. It reads no keys: to change the exercise,
-the student saves another one. `grader hint` and the other commands run in another terminal.
+It is for screen readers, and for terminals without a full screen. It reads no keys: a student goes
+to another exercise by saving an answer to that exercise. `grader hint` and the other commands run
+in another terminal.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ WIDTH = 78
 
 
 def watch(lesson: Lesson, name: str, checks: Checks, *, first_run: bool, poll: bool) -> None:
-    """Check this exercise, and after each save the exercise that was saved, until an exception."""
+    """Check this exercise, and after each save, the exercise that was saved.
+
+    Only an exception, such as `KeyboardInterrupt`, ends the loop.
+    """
     folders = own_folders(lesson.course)
-    seen = snapshot(folders, SOURCES, SKIPPED)  # before torch is loaded: no save is missed
+    seen = snapshot(folders, SOURCES, SKIPPED)  # before torch is loaded, so that no save is missed
     _greet(lesson, first_run)
     _show(lesson, name)
     _say(words.LOADING)
@@ -55,7 +59,7 @@ def _greet(lesson: Lesson, first_run: bool) -> None:
 
 
 def _show(lesson: Lesson, name: str) -> None:
-    """Print the exercise and its statement."""
+    """Print the title and the statement of an exercise."""
     course = lesson.course
     _print("")
     _say(f"Exercise {name}: {course.exercises[name].title} ({words.place(course, name)})")
@@ -74,7 +78,7 @@ def _show(lesson: Lesson, name: str) -> None:
 
 
 def _check(lesson: Lesson, name: str, checks: Checks) -> None:
-    """Check an exercise, and print the verdict and what comes next."""
+    """Check an exercise, and print the verdict and what to do next."""
     try:
         (verdict,) = lesson.record(*checks.check([name]))
     except (CallError, HostFault) as error:
@@ -95,7 +99,7 @@ def _check(lesson: Lesson, name: str, checks: Checks) -> None:
 
 
 def _say(text: str) -> None:
-    """Print prose in lines of a bearable length; nothing, if there is nothing to say."""
+    """Print prose in lines of at most `WIDTH` characters; an empty text prints nothing."""
     for line in text.split("\n") if text else []:
         _print(textwrap.fill(line, WIDTH, break_on_hyphens=False))
 
@@ -105,7 +109,7 @@ def _print(text: str) -> None:
 
 
 def prose(docstring: str, width: int) -> str:
-    """A docstring as lines of text."""
+    """A docstring as text, with lines of prose broken to this width."""
     parts = [
         part.text
         if part.example
@@ -119,7 +123,7 @@ def prose(docstring: str, width: int) -> str:
 
 
 def verdict_lines(verdict: Verdict, width: int) -> Iterator[str]:
-    """A verdict in words, without signs that a screen reader would stumble over."""
+    """A verdict in words, without the signs that a screen reader would read aloud."""
     copies = safe(verdict.which_counts).splitlines()
     if verdict.solved:
         yield f"Solved: {verdict.exercise}"

@@ -1,4 +1,4 @@
-"""`grader watch` on a full screen: statement above, hints, verdict below, keys at the bottom."""
+"""The full screen of `grader watch`: from top to bottom, statement, hints, verdict and keys."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ from grader.student.watch.drawing import DARK, LIGHT, ON_DARK, ON_LIGHT, is_ligh
 
 MARGIN = 4  # columns that a pane's border, padding and scroll bar take
 PAGE = 100  # columns of a page at most
-TALL = 36  # lines of a screen that has room for a whole statement
+TALL = 36  # lines of a screen; from this height on, whole statements are shown
 
 Found = tuple[list[ExerciseResult], Digests]
 
 
 class Saved(Message):
-    """A file of the course was saved."""
+    """The message that a file of the course was saved."""
 
 
 class StatusLine(Static):
-    """Text that is drawn only when it changes: a check may be using the processor."""
+    """Text that is drawn only when it changes, to leave the processor to the checks."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(id=name, markup=False)
         self._shown: Text | None = None
 
     def on_mount(self) -> None:
-        """Draw the same text again when the theme gives its colours other shades."""
+        """Draw the text again whenever the theme changes, because each theme has its own shades."""
         self.app.theme_changed_signal.subscribe(self, lambda _: self.update(self._shown or ""))
 
     def show(self, text: Text) -> None:
@@ -70,26 +70,26 @@ class StatusLine(Static):
 
 
 class Pane(VerticalScroll):
-    """A part of the screen with a title, that scrolls."""
+    """A part of the screen that has a title and scrolls."""
 
     def __init__(self, name: str) -> None:
         super().__init__(id=name)
         self._body = StatusLine()
 
     def compose(self) -> ComposeResult:
-        """Its text."""
+        """Create the pane's text."""
         yield self._body
 
     def show(self, title: str, body: Text) -> None:
-        """Replace title and text."""
+        """Replace the title and the text of the pane."""
         self.border_title = Text(title)
         self._body.show(body)
 
 
 class Board(Screen[None]):
-    """The current exercise.
+    """The screen with the current exercise.
 
-    Checks run one after another in a thread: torch and student code must not hold up the screen.
+    Checks run one after another in a separate thread, so that they do not block the screen.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -113,7 +113,7 @@ class Board(Screen[None]):
     ) -> None:
         super().__init__()
         self.lesson = lesson
-        self.current = name  # the exercise
+        self.current = name  # the exercise that is shown
         self._checks = checks
         self._first_run = first_run
         self._poll = poll
@@ -126,14 +126,14 @@ class Board(Screen[None]):
         self._trouble = ""  # why the current exercise could not be checked
         self._checked_at = ""
         self._checking = False
-        self._elsewhere = ""  # another exercise, whose answer was saved last
-        self._left_out: dict[str, Sequence[str]] = {}  # by exercise, as it was checked
-        self._whole: bool | None = None  # whether to show all of a statement; None: if it fits
-        self._waited = 0  # seconds until torch is loaded
-        self._own_save = False  # whether the next save is ours: then its note stays
+        self._elsewhere = ""  # another exercise, if its answer was saved last
+        self._left_out: dict[str, Sequence[str]] = {}  # lines below the verdict, by exercise
+        self._whole: bool | None = None  # whether all of a statement is shown; None: see TALL
+        self._waited = 0  # seconds that loading torch has taken so far
+        self._own_save = False  # a reset or undo writes the next save: keep its note
 
     def compose(self) -> ComposeResult:
-        """A head, three panes, a line for notes, and the keys."""
+        """Create the title line, three panes, a line for notes, and the keys."""
         yield StatusLine("head")
         with Vertical(id="panes"):
             yield Pane("statement")
@@ -143,8 +143,9 @@ class Board(Screen[None]):
         yield StatusLine("keys")
 
     def on_mount(self) -> None:
-        """Begin with the current exercise; a newcomer reads first how this works."""
-        for name in self.lesson.course.exercises:  # a clone's stubs are the student's own files
+        """Show and check the first exercise; in the first run, show a welcome page."""
+        # Read all statements now: in a clone, the student will edit the only copy of the stubs.
+        for name in self.lesson.course.exercises:
             self.lesson.statement(name)
         self.run_worker(self._watch, thread=True)
         self._go(self.current)
@@ -155,24 +156,24 @@ class Board(Screen[None]):
             self.app.push_screen(Page(title, Text("\n\n".join(words.WELCOME))))
 
     def on_unmount(self) -> None:
-        """End the thread that watches for saves: the program ends after it."""
+        """End the thread that watches for saves, because the program waits for that thread."""
         self._no_more_saves.set()
 
     def end(self, patience: float | None) -> bool:
-        """End the checks; whether the one in progress ended within so many seconds."""
+        """End the checks; returns whether they ended within `patience` seconds, if it is given."""
         self._next_check.cancel()
         last = self._thread.submit(self._checks.close)
         self._thread.shutdown(wait=False)
         return bool(wait([last], patience).done)
 
     def on_resize(self, _: Resize) -> None:
-        """Fit everything to the new size."""
+        """Draw all parts again for the new size."""
         self._show()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Give the focused pane more room."""
         panes, pane = self.query_one("#panes"), event.widget.id or ""
-        if pane == "statement":  # which gets more room on demand
+        if pane == "statement":  # it gets more room only for the keys d and 1
             panes.remove_class("hints", "verdict")
         else:
             panes.set_classes(pane)
@@ -185,11 +186,11 @@ class Board(Screen[None]):
             self.post_message(Saved())
 
     def on_saved(self) -> None:
-        """Check again, and give the verdict its room back."""
+        """Check the exercise again, and give the verdict pane its usual room."""
         if self.focused is self.query_one("#hints"):
             self.query_one("#statement", Pane).focus()
         self.query_one("#panes").remove_class("statement")
-        self._check()  # first: it goes on while we draw
+        self._check()  # first: the check runs while the screen is drawn
         changed = self.lesson.saved()
         if changed:
             self._elsewhere = "" if self.current in changed else changed[0]
@@ -202,7 +203,7 @@ class Board(Screen[None]):
         self._show()
 
     def _check(self) -> None:
-        """Check the current exercise, in place of a check that has not begun."""
+        """Start a check of the current exercise; it replaces a check that has not begun."""
         self._next_check.cancel()
         self._next_check = self._thread.submit(self._checks.check, [self.current])
         self._checking = True
@@ -211,7 +212,10 @@ class Board(Screen[None]):
         self.run_worker(taking, group=self.current, exclusive=True)
 
     async def _take(self, name: str, check: Future[Found]) -> str:
-        """Wait for a check, and show the verdict; returns why there is none, or nothing."""
+        """Wait for a check, and show the verdict.
+
+        Returns an error message if there is no verdict, or else an empty text.
+        """
         lesson, before = self.lesson, self.lesson.verdicts.get(name)
         known = name in lesson.standing.progress.solved and (before is None or before.solved)
         trouble = ""
@@ -227,7 +231,7 @@ class Board(Screen[None]):
         if name == self.current:
             self._trouble, self._checked_at, self._checking = trouble, self._clock(), False
             self.query_one("#verdict", Pane).scroll_home(animate=False)
-            if not trouble and lesson.verdicts[name].solved and not known:  # a reward to read
+            if not trouble and lesson.verdicts[name].solved and not known:  # show the reward
                 self.action_look("verdict")
         self._show()
         return trouble
@@ -237,11 +241,11 @@ class Board(Screen[None]):
         faults = set[str]()
         for number, name in enumerate(course.asked):
             self._tell(words.CHECKING_ALL.format(number, len(course.asked)))
-            # One at a time: a save is checked before the next one.
+            # Queue one exercise at a time, so that a save is checked before the next exercise.
             check = self._thread.submit(self._checks.check, [name])
             if await self._take(name, check):
                 faults.add(name)
-            if not self._checks.ready:  # the next one would fail alike
+            if not self._checks.ready:  # the next check would fail too
                 self._tell(words.STOPPED_ALL)
                 return
         solved = sum(verdicts[name].solved for name in course.asked if name not in faults)
@@ -250,7 +254,7 @@ class Board(Screen[None]):
     # --- keys ------------------------------------------------------------------------------------
 
     def action_step(self, by: int) -> None:
-        """Go to the next exercise, or back."""
+        """Go to the next exercise, or to the previous one if `by` is -1."""
         names = list(self.lesson.course.exercises)
         index = names.index(self.current) + by
         if 0 <= index < len(names):
@@ -271,7 +275,7 @@ class Board(Screen[None]):
             self.query_one("#hints", Pane).scroll_end(animate=False)
 
     def action_list(self) -> None:
-        """Show the list, and go to the exercise that is chosen."""
+        """Show the list of exercises, and go to the exercise that the student chooses."""
 
         def go(name: str | None) -> None:
             if name is not None:
@@ -280,7 +284,7 @@ class Board(Screen[None]):
         self.app.push_screen(ExerciseList(self.lesson.standing, self.current), go)
 
     def action_solution(self) -> None:
-        """Show a solution of the exercise, once it is solved."""
+        """Show a solution, if the student has solved the exercise."""
         try:
             code = self._solution()
         except CallError as error:
@@ -290,7 +294,7 @@ class Board(Screen[None]):
         self.app.push_screen(Page(f"A solution of {self.current}", body))
 
     def action_details(self) -> None:
-        """Show all of the statement, or only its beginning."""
+        """Switch between the whole statement and its beginning."""
         self._whole = not self._is_whole
         self._show()
         if self._whole:
@@ -299,7 +303,7 @@ class Board(Screen[None]):
             self.query_one("#panes").remove_class("statement")
 
     def action_shapes(self) -> None:
-        """Run the student's lines in another process, and show the shapes in them."""
+        """Run the student's answer in another process, and show the shapes line by line."""
         self._tell(words.SHOWING.format(self.current))
         self.run_worker(self._show_shapes(self.current), group="shapes", exclusive=True)
 
@@ -311,7 +315,7 @@ class Board(Screen[None]):
             self._tell(str(error))
             return
         self._tell("")
-        if self.app.screen is self:  # else the student reads something else by now
+        if self.app.screen is self:  # otherwise a dialog is open by now
             title = words.SHOWN.format(name)
             self.app.push_screen(Page(title, Text.from_ansi(shown.strip("\n"))))
 
@@ -323,11 +327,11 @@ class Board(Screen[None]):
             self._tell(words.NOTHING_ELSEWHERE)
 
     def action_turn(self) -> None:
-        """Dark on light, or light on dark."""
+        """Switch between dark text on light and light text on dark."""
         self.app.theme = LIGHT if self.app.current_theme.dark else DARK
 
     def action_reset(self) -> None:
-        """Ask, and put the stub back."""
+        """Put the stub back, if the student confirms."""
 
         def answered(yes: bool | None) -> None:
             if not yes:
@@ -345,7 +349,7 @@ class Board(Screen[None]):
         self.app.push_screen(Question(words.ASK_RESET.format(self.current)), answered)
 
     def action_undo(self) -> None:
-        """Take a reset back."""
+        """Undo the last reset of the exercise."""
         self._own_save = True
         try:
             file = undo(self.lesson.course, self.current)
@@ -355,7 +359,7 @@ class Board(Screen[None]):
             self._tell(words.WAS_UNDONE.format(self.current) if file else words.NOTHING_KEPT)
 
     def action_open(self) -> None:
-        """Open the exercise's file where the exercise begins."""
+        """Open the exercise's file in the editor, at the line where the answer begins."""
         file = self.lesson.course.stub_file(self.lesson.course.unit_of[self.current])
         line = editor.line_of(file, self.current)
         try:
@@ -374,7 +378,7 @@ class Board(Screen[None]):
         self._tell(note)
 
     def action_all(self) -> None:
-        """Check all exercises."""
+        """Check all exercises one after another."""
         self.run_worker(self._check_all(), group="all", exclusive=True)
 
     def action_help(self) -> None:
@@ -388,11 +392,11 @@ class Board(Screen[None]):
         self.app.push_screen(Page("Keys", table))
 
     def action_quit(self) -> None:
-        """Stop."""
+        """End the program."""
         self.app.exit()
 
     def action_look(self, pane: str) -> None:
-        """Give a pane the arrows, and more room."""
+        """Give a pane the focus and more room."""
         self.query_one("#panes").set_classes(pane)
         self.query_one(f"#{pane}", Pane).focus()
 
@@ -404,7 +408,7 @@ class Board(Screen[None]):
 
     @property
     def _hints(self) -> Sequence[str]:
-        """The hints that were read."""
+        """The hints of the current exercise that were read."""
         read = self.lesson.standing.progress.hints.get(self.current, 0)
         return self._exercise.hints[:read]
 
@@ -413,7 +417,7 @@ class Board(Screen[None]):
         return self.app.size.height >= TALL if self._whole is None else self._whole
 
     def _keys(self) -> Sequence[words.Shortcut]:
-        """The keys that do something now."""
+        """The keys that have an effect now."""
         course, names = self.lesson.course, list(self.lesson.course.exercises)
         works = {
             "n": self.current != names[-1],
@@ -427,7 +431,7 @@ class Board(Screen[None]):
         return [key for key in words.KEYS if works.get(key.key, True)]
 
     def _solution(self) -> str:
-        """A solution's text, which is never run; raises `CallError` if it may not be seen."""
+        """The text of a solution; raises `CallError` if it is missing or may not be shown yet."""
         course, name = self.lesson.course, self.current
         if not course.has_solutions:
             raise CallError(words.NO_SOLUTIONS)
@@ -446,14 +450,14 @@ class Board(Screen[None]):
         raise CallError(f"{path.name} has no solution of {name}")
 
     def _wait(self) -> None:
-        """Show each second that torch is being loaded."""
+        """Count the seconds while torch is being loaded, and show them."""
         self._waited += 1
         if self._checks.ready:
             self._timer.stop()
         self._show()
 
     def _go(self, name: str) -> None:
-        """Show an exercise from its beginning, and check it."""
+        """Go to an exercise: show its statement from the beginning, and check the answer."""
         self.current = name
         self._trouble = self._checked_at = self._elsewhere = self._note = ""
         self.workers.cancel_group(self, "shapes")
@@ -487,7 +491,7 @@ class Board(Screen[None]):
         self.query_one("#keys", StatusLine).show(drawing.key_lines(self._keys(), width))
 
     def _verdict(self, width: int) -> Text:
-        """The last verdict; before it, the state of the first check."""
+        """The last verdict; before the first verdict, the state of the first check."""
         verdict = self.lesson.verdicts.get(self.current)
         if self._trouble:
             return Text.assemble((" ! ", "magenta"), safe(self._trouble))
@@ -509,7 +513,7 @@ def _now() -> str:
 
 
 class WatchApp(App[None]):
-    """The full screen of one student; `close` it after it has run."""
+    """The application of the full screen; call `close` after `run`."""
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", priority=True)]
@@ -564,9 +568,9 @@ class WatchApp(App[None]):
         self.board = Board(lesson, name, checks, first_run=first_run, poll=poll, clock=clock)
 
     def get_default_screen(self) -> Screen[None]:
-        """The exercise."""
+        """The screen with the current exercise."""
         return self.board
 
     def close(self, patience: float | None = None) -> bool:
-        """End the checks; whether the one in progress ended within so many seconds."""
+        """End the checks; returns whether they ended within `patience` seconds, if it is given."""
         return self.board.end(patience)

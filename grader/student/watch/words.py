@@ -1,4 +1,4 @@
-"""The texts of `grader watch`, on its full screen and in plain lines."""
+"""The texts of `grader watch`, both for its full screen and for `--plain`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ CHECKING_ALL = "Checking all exercises: {} of {}."
 
 @dataclass(frozen=True)
 class Shortcut:
-    """A key, and a word and a sentence on what it does."""
+    """A key, with a word and a sentence for its action."""
 
     key: str
     word: str
@@ -95,12 +95,12 @@ SCREEN_KEYS = (
 
 
 def heading(course: Course, name: str) -> str:
-    """The name of an exercise, and its place."""
+    """The name of an exercise, and its place in the course."""
     return f"{name} ({place(course, name)})"
 
 
 def place(course: Course, name: str) -> str:
-    """The place of an exercise in its unit, the file, and the points."""
+    """The number of an exercise in its unit, with the file and the points."""
     unit = course.unit_of[name]
     inside = [other for other, its in course.unit_of.items() if its == unit]
     points = counted(course.exercises[name].points, "point")
@@ -111,7 +111,10 @@ def place(course: Course, name: str) -> str:
 
 
 def solved(standing: Standing, name: str, key: str = "") -> str:
-    """What to do after an exercise is solved; `key` goes to the next one, if there are keys."""
+    """A sentence on what to do after an exercise is solved.
+
+    `key` is the key for the next exercise; it is empty without a full screen.
+    """
     course, names = standing.course, list(standing.course.exercises)
     if standing.next is None:
         return (
@@ -127,7 +130,7 @@ def solved(standing: Standing, name: str, key: str = "") -> str:
 
 
 def all_checked(standing: Standing, solved_now: int, faults: int) -> str:
-    """The result of a check of all exercises."""
+    """Sentences with the result of a check of all exercises."""
     text = f"{solved_now} of {all_asked(standing.course)} pass now."
     if faults:
         text += f" {faults} could not be checked."
@@ -147,12 +150,12 @@ class Paragraph:
 
     text: str
     example: bool = False
-    title: str = ""  # if it begins a part of the statement: "Rules"
-    entries: Sequence[tuple[str, str]] = ()  # if it is a list: name (may be empty) and text
+    title: str = ""  # if the paragraph begins a part of the statement: "Rules"
+    entries: Sequence[tuple[str, str]] = ()  # of a list: name (may be empty) and text
 
 
 def paragraphs(docstring: str) -> Iterator[Paragraph]:
-    """The paragraphs of a docstring; prose without line breaks, for any width."""
+    """The paragraphs of a docstring; the lines of prose are joined, so that they fit any width."""
     for block in docstring.split("\n\n"):
         lines = [line for line in block.splitlines() if line.strip()]
         if not lines:
