@@ -431,7 +431,7 @@ def _scored(
 
 
 def _missed(desk: Desk, name: str, results: Sequence[TestResult]) -> list[str]:
-    """The rules at an exercise's heart that a hidden test quotes which failed or was skipped.
+    """The rules at an exercise's heart that a failed or skipped hidden test quotes.
 
     A test in which the grader itself failed counts as passed here.
     """
