@@ -1,4 +1,4 @@
-"""A course as its author wrote it: file, contracts, statements, inputs, references, tests as data.
+"""A course as its author wrote it: its file, statements, contracts, inputs, references and tests.
 
-It knows no submission and runs no student code.
+This room knows no submission and runs no student code.
 """

@@ -15,9 +15,9 @@ from grader.records.faults import CallError
 
 
 class Afterwards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Three short texts about an exercise."""
+    """The three short texts to read after an exercise is solved."""
 
-    why: str  # why it works
+    why: str  # why the solution works
     another_way: str  # another way to the same result, in words and names of functions
     try_it: str  # a change to make, with the effect to expect
 

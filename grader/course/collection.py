@@ -1,8 +1,8 @@
-"""Collect tests: pytest finds the test functions once, and they are returned as plain data.
+"""Collect tests: pytest finds the test functions, and this module returns them as plain data.
 
-Graders are ordinary pytest files: any tool can run them. The kit's own runner calls the collected
-functions directly, without pytest's protocol. Features that would make the two differ, such as
-classes and other fixtures, are refused here with file and line.
+Test files are ordinary pytest files that any tool can run. The kit's own runner calls the collected
+functions directly, without pytest's protocol. Some features of pytest, such as classes and other
+fixtures, would have no effect in that runner. This module refuses them, with file and line.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ Marked = TypeVar("Marked", bound=Callable[..., None])
 
 
 class rung:  # noqa: N801
-    """The ladder: each rung is a decorator for tests. Tests run in the order of `order`.
+    """The ladder: each rung is a decorator for tests.
+
+    An exercise's tests run in the order of `order`. The engine itself checks *exists* and
+    *signature*. When a test of the first four rungs fails, all tests of later rungs are skipped, to
+    report a bug only once. Shape tests have no points.
 
     `rules` are the keys of the statement's rules that a test checks; `COMPUTES` and `RETURNS` are
-    built in. If the cases of a test check different rules, `quotes` sets those of a case.
-
-    The engine itself checks *exists* and *signature*. When one of the first four rungs fails, all
-    later rungs are skipped, to report a bug only once. Shape tests carry no points.
+    built in. If the cases of a test check different rules, `quotes` sets the rules of a case.
     """
 
     order = (
@@ -58,14 +59,17 @@ class rung:  # noqa: N801
     def value(
         exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
     ) -> Callable[[Marked], Marked]:
-        """The result agrees with the reference. Value tests hold at least half of the points."""
+        """The result agrees with the reference.
+
+        Value tests must have at least half of an exercise's points.
+        """
         return _mark(exercise, "value", points, rules)
 
     @staticmethod
     def property(
         exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
     ) -> Callable[[Marked], Marked]:
-        """A property of every right answer, such as rows that sum to one, or causality."""
+        """The result has a property of every right answer, such as causality."""
         return _mark(exercise, "property", points, rules)
 
     @staticmethod
@@ -92,14 +96,15 @@ class rung:  # noqa: N801
     ) -> Callable[[Marked], Marked]:
         """Work and memory grow no faster than necessary.
 
-        With `memory_mb`, the test gets its own process, and the kernel limits its memory. That is
-        proof, while a count of operations is only evidence. Only jails enforce the limit.
+        With `memory_mb`, the test gets its own process, and the kernel limits the memory of that
+        process. Student code cannot forge the result of such a limit, but could forge a count of
+        operations. Only jails enforce the limit.
         """
         return _mark(exercise, "efficiency", points, rules, memory_mb)
 
     @staticmethod
     def quotes(*rules: str) -> pytest.MarkDecorator:
-        """The rules that a case checks: ``pytest.param(…, marks=rung.quotes("large"))``."""
+        """Set the rules that a case checks: ``pytest.param(…, marks=rung.quotes("large"))``."""
         return pytest.mark.grader_quotes(*rules)
 
 
@@ -120,16 +125,16 @@ BEHIND_THEM = frozenset({"request", "_grader_desk", "_grader_student"})
 
 @dataclass(frozen=True)
 class Case:
-    """A set of parameters of a test."""
+    """A case of a test: a set of the test's parameters."""
 
     label: str  # "" for a test without parameters
     parameters: Mapping[str, Any]
-    rules: tuple[str, ...] = (COMPUTES,)  # keys of the rules that it checks
+    rules: tuple[str, ...] = (COMPUTES,)  # keys of the rules that the case checks
 
 
 @dataclass(frozen=True)
 class Test:
-    """A test function; all its cases must pass."""
+    """A test function with its cases, all of which must pass."""
 
     name: str
     title: str
@@ -147,17 +152,17 @@ class Test:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """All rules that its cases check."""
+        """The keys of all rules that the test's cases check."""
         return tuple(dict.fromkeys(rule for case in self.cases for rule in case.rules))
 
     @cached_property
     def key(self) -> str:
-        """A unique key: a public and a hidden test may have the same name."""
+        """A key that is unique although a public and a hidden test may have the same name."""
         return f"{'hidden' if self.hidden else 'public'} {self.name}"
 
 
 def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
-    """The tests in these files; raise `CallError` for a test that breaks a rule of this module."""
+    """The tests in these files; raises `CallError` for a test with a feature that is refused."""
     for path in files:
         if not path.is_file():
             raise CallError(
@@ -183,9 +188,9 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
 
 
 def unchecked_rules(stated: Statement, tests: Iterable[Test]) -> Mapping[str, str]:
-    """The rules of an exercise that none of its public checks quotes, by key.
+    """The rules of an exercise that no public check in `tests` checks: each sentence by its key.
 
-    The engine itself checks the rule about forbidden operations.
+    The rule about forbidden operations is not among them, since the engine itself checks it.
     """
     checked = {key for test in tests if not test.hidden for key in test.rules}
     return {k: rule for k, rule in stated.rules.items() if k not in checked | {FORBIDDEN}}
@@ -203,7 +208,7 @@ def rules_left_out(course: Course) -> Mapping[str, Collection[str]]:
 
 
 def _refuse_equal_labels(before: Test, test: Test) -> None:
-    """Raise `CallError` for two cases with the same label: results are kept by label."""
+    """Raise `CallError` if two cases of a test have the same label, the key of their results."""
     labels = {case.label for case in before.cases}
     for case in test.cases:
         if case.label in labels:
@@ -222,7 +227,7 @@ def _check_weights(exercise: str, tests: Sequence[Test]) -> None:
 
 
 def _check_heart(exercise: str, heart: Sequence[str], tests: Sequence[Test]) -> None:
-    """Raise `CallError` if no hidden test checks a rule that caps the points."""
+    """Raise `CallError` if no hidden test checks an essential rule (``heart``) of the exercise."""
     quoted = {rule for test in tests for rule in test.rules}
     for rule in heart if tests else ():
         if rule not in quoted:
@@ -281,7 +286,10 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
 
 
 def _refuse_elsewhere(path: Path, exercise: str, course: Course, place: str) -> None:
-    """Raise `CallError` for a test in another unit's file, which may not be read in a grading."""
+    """Raise `CallError` for a test in another unit's file.
+
+    A grading reads only the files of the units that it grades.
+    """
     unit, here = course.unit_of[exercise], path.stem.removeprefix("test_")
     if here != unit and any(here == other.name for other in course.units):
         raise CallError(f"{place}: {exercise} is of the unit {unit}: put it in test_{unit}.py")
@@ -290,7 +298,8 @@ def _refuse_elsewhere(path: Path, exercise: str, course: Course, place: str) -> 
 def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: str) -> None:
     """Raise `CallError` for a rule that the exercise's statement does not have.
 
-    If a student has replaced the stub by an answer, the docstring is the student's and not checked.
+    If a student has replaced the stub by an answer, the statement may be changed, and the rules are
+    not checked.
     """
     if {*rules} <= {*BUILT_IN}:
         return
@@ -305,7 +314,7 @@ def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: 
             )
 
 
-# Parts of pytest that only running tests need: setting them up takes half of the time.
+# Plugins of pytest that are only needed to run tests: loading them would double the time.
 UNUSED = (
     "cacheprovider", "debugging", "doctest", "faulthandler", "junitxml", "legacypath", "logging",
     "monkeypatch", "pastebin", "recwarn", "setuponly", "setupplan", "stepwise", "subtests",
@@ -325,11 +334,11 @@ class _Collector:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: Path) -> bool:
-        """Ignore all files but the requested files and their folders."""
+        """Ignore all paths except the requested files and the folders above them."""
         return collection_path not in self._wanted
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Keep the items."""
+        """Keep the collected tests."""
         self.items = list(session.items)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -364,7 +373,7 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
         *(part for name in UNUSED for part in ("-p", f"no:{name}")),
         "-p",
         "grader.pytest_plugin",
-        # Keep pytest from replacing the terminal's descriptors: a screen may be drawn now.
+        # Keep pytest from replacing the terminal's descriptors, since a screen may be drawn now.
         "--capture=no",
         "-c",
         os.devnull,
@@ -374,8 +383,8 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
     before = set(sys.modules)
     with _quietly():
         code = pytest.main([*options, *map(str, files)], plugins=[collector])
-    # pytest names modules by their path under the root. Forget them: another course, or the public
-    # file of the same name, must not find these modules in the cache.
+    # pytest names modules by their path below the root. Remove them from the cache: a file of the
+    # same name in another course, or among the public checks, must be imported anew.
     for name in set(sys.modules) - before:
         if name.partition(".")[0] in {path.stem for path in files}:
             del sys.modules[name]

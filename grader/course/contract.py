@@ -1,8 +1,8 @@
 """Shape contracts: the arguments and results of an exercise, in named dimensions.
 
-A contract is compiled once, from the reference's jaxtyping annotations, into plain data. It is
-never read from the file being graded. Messages name every dimension, to show a student *which*
-axis is wrong.
+A contract is plain data, compiled once from the jaxtyping annotations of the reference. It is never
+read from the file being graded. Messages name every dimension, to show a student *which* axis is
+wrong.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ ElementKind = Literal["float", "bool", "int"]
 
 
 class ContractBroken(AssertionError):
-    """A result breaks the contract; the text is for the student."""
+    """A student's result breaks the contract; the text is for the student."""
 
 
 class ContractError(Exception):
-    """A reference's annotations, or an author's call, do not fit the contract."""
+    """The course is wrong: a reference lacks annotations, or a test's call breaks the contract."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """An axis: a name, an expression in names (``num_heads*head_dim``), or ``...``."""
+    """An axis of a tensor: a name, an expression such as ``num_heads*head_dim``, or ``...``."""
 
     label: str
     expression: str
 
     @property
     def variadic(self) -> bool:
-        """Whether it matches any number of leading dimensions."""
+        """Whether the dimension is ``...``, which matches any number of leading dimensions."""
         return self.label == "..."
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """A tensor's dimensions and the kind of its elements."""
+    """The form of a tensor: its dimensions, and the kind of its elements."""
 
     dimensions: tuple[Dimension, ...]
     kind: ElementKind
@@ -59,16 +59,17 @@ class TensorSpec:
 
 
 Tensors = tuple[TensorSpec, ...]  # several tensors in a tuple or a list
-# A result or a part of it; None allows any value.
+# The form of a result, or of a part of a result; None allows any value.
 Nested = TensorSpec | None | tuple[TensorSpec | Tensors | None, ...]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: a tensor with a spec, an integer that gives a dimension's size, or other values.
+    """A parameter of a function: a tensor, several tensors, an int, a model, or another value.
 
-    If an argument holds several tensors (a cache of keys and values), each has a spec. A model is
-    annotated as `nn.Module` and comes from `grader.wire.models`.
+    Each tensor has a spec; a parameter has several if it takes a tuple of tensors, such as a cache
+    of keys and values. An int may be the size of a dimension. A model is annotated as `nn.Module`
+    and comes from `grader.wire.models`.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """The parameters in order, and the form of the result."""
+    """A function's parameters in order, and the form of its result."""
 
     parameters: tuple[Parameter, ...]
     returns: Nested | Literal["mapping", "int", "anything"] = "anything"
@@ -105,7 +106,7 @@ def compile_contracts(references: Mapping[str, Any]) -> dict[str, Contract]:
 
 
 def compile_contract(name: str, reference: Any) -> Contract:
-    """Read a reference's annotations; raise `ContractError` if some are missing."""
+    """Compile a reference's annotations; raise `ContractError` if an annotation is missing."""
     if inspect.isclass(reference) and issubclass(reference, nn.Module):
         return Contract(
             name,
@@ -141,7 +142,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
 
 
 def _specified(hint: Any) -> tuple[TensorSpec | Tensors | None, bool]:
-    """The specs of the tensors in an annotation, if any, and whether None is allowed too."""
+    """The specs of the tensors in an annotation, if any, and whether the value may be None."""
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         found = [spec for part in typing.get_args(hint) if (spec := _specified(part)[0])]
         return (found[0] if len(found) == 1 else None), True
@@ -174,11 +175,11 @@ def _returns(hint: Any) -> Any:
 
 @dataclass(frozen=True)
 class Binding:
-    """The sizes of named dimensions in a call, and the dtype and device of its results."""
+    """The sizes of the named dimensions in a call, and the dtype and device of its results."""
 
     sizes: Mapping[str, int]
-    leading: tuple[int, ...]
-    dtype: torch.dtype | None  # of inputs or weights; None: results have the default dtype
+    leading: tuple[int, ...]  # the sizes of the dimensions that ``...`` matches
+    dtype: torch.dtype | None  # that of inputs or weights; None: results have the default dtype
     device: str
 
 
@@ -191,8 +192,8 @@ def bind(
     """Determine the size of every named dimension from the arguments of a call.
 
     For a call of a module, `made_with` are the constructor's arguments. `weights` is the dtype of
-    its parameters, and of its results if all inputs are integers. Raises `ContractError` if the
-    arguments, which are the grader's own, break the contract.
+    the module's parameters, which is also the results' dtype if all inputs are integers. The
+    arguments come from a test; raises `ContractError` if they break the contract.
     """
     pairs = list(zip(contract.call.parameters, made_with, strict=False))
     signature = contract.call if contract.kind == "function" else contract.forward
@@ -226,7 +227,7 @@ def bind(
             if tensor.device.type != "cpu":
                 device = tensor.device.type
     for parameter in signature.parameters:
-        # A dimension that only an absent argument (such as a cache) would name has size 0.
+        # If an optional argument (such as a cache) is None, dimensions that only it has get size 0.
         for spec in parameter.specs if parameter.nullable else ():
             for dimension in spec.dimensions:
                 sizes.setdefault(dimension.label, 0)
@@ -234,7 +235,7 @@ def bind(
 
 
 def _with_specs(parameter: Parameter, value: Any) -> Iterator[tuple[TensorSpec, Tensor]]:
-    """The tensors of an argument, each with its spec."""
+    """The tensors in an argument, each with its spec."""
     values = value if isinstance(value, (tuple, list)) else [value]
     for spec, tensor in zip(parameter.specs, values, strict=False):
         if isinstance(tensor, Tensor):
@@ -242,7 +243,7 @@ def _with_specs(parameter: Parameter, value: Any) -> Iterator[tuple[TensorSpec, 
 
 
 def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
-    """Raise `ContractError` if a test passes arguments that break the contract."""
+    """Raise `ContractError` if a test's arguments break the contract."""
     needed = [parameter for parameter in signature.parameters if not parameter.optional]
     if not len(needed) <= len(arguments) <= len(signature.parameters):
         wanted = counted(len(needed), "argument")
@@ -265,7 +266,7 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
 
 
 def check_result(name: str, signature: Signature, binding: Binding, value: Any) -> None:
-    """Raise `ContractBroken` with a message for the student if a result breaks the contract."""
+    """Raise `ContractBroken`, with a message for the student, if a result breaks the contract."""
     returns = signature.returns
     if not isinstance(returns, str):
         _check_nest(name, (), returns, binding, value)
@@ -279,7 +280,7 @@ def check_result(name: str, signature: Signature, binding: Binding, value: Any) 
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether this is an integer, or a tensor with an integer and no dimensions."""
+    """Whether a value is an integer, or a tensor of integers without dimensions."""
     if isinstance(value, Tensor):
         whole = not (value.is_floating_point() or value.dtype == torch.bool)
         return whole and value.dim() == 0 and value.device.type != "meta"
@@ -289,7 +290,7 @@ def _is_whole(value: Any) -> bool:
 def _check_nest(
     name: str, place: tuple[int, ...], spec: Nested, binding: Binding, value: Any
 ) -> None:
-    """Check the part of a result at a place: ``(2, 1)`` is the first part of the second part."""
+    """Check a part of a result; `place` ``(2, 1)`` means the first part of the second part."""
     numbers = ".".join(map(str, place))
     what = f"result {numbers} of {name} should be" if place else f"{name} should return"
     if spec is None:
@@ -310,7 +311,7 @@ def _check_nest(
 
 
 def _oddities(value: Any) -> Iterator[str]:
-    """Descriptions of the values in a result that could not cross the wire."""
+    """Descriptions of the values in a result that could not be sent to this process."""
     if isinstance(value, (tuple, list)):
         for item in value:
             yield from _oddities(item)
@@ -342,7 +343,7 @@ def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> 
 
 
 def expected_shape(spec: TensorSpec, binding: Binding) -> tuple[list[str], tuple[int, ...]]:
-    """The labels and sizes that a result must have."""
+    """The labels and sizes of the dimensions that a result must have."""
     labels: list[str] = []
     sizes: list[int] = []
     for dimension in spec.dimensions:
@@ -356,7 +357,10 @@ def expected_shape(spec: TensorSpec, binding: Binding) -> tuple[list[str], tuple
 
 
 def shape_message(labels: Sequence[str], sizes: Sequence[int], got: Sequence[int]) -> str:
-    """``expected (batch=2, tokens=5), got (5, 2): batch and tokens look swapped``."""
+    """Describe a wrong shape, with a guess at the reason.
+
+    ``shape (batch=2, tokens=5), got (5, 2): batch and tokens look swapped``.
+    """
     expected = ", ".join(
         str(size) if label == "..." else f"{label}={size}"
         for label, size in zip(labels, sizes, strict=True)
@@ -402,7 +406,7 @@ def _guess(labels: Sequence[str], sizes: tuple[int, ...], got: tuple[int, ...]) 
 
 
 def describe(value: Any) -> str:
-    """A short description of a value."""
+    """A short description of a value, for messages."""
     if value is None:
         return "None"
     if isinstance(value, Tensor):
@@ -449,17 +453,17 @@ def _parsed(expression: str) -> ast.expr:
     return ast.parse(expression, mode="eval").body
 
 
-# --- calling a student by role -------------------------------------------------------------------
+# --- calling a student's function whose parameters have another order ----------------------------
 
 
 def call_order(
     contract: Signature, names: Mapping[str, bool], aliases: Mapping[str, Sequence[str]]
 ) -> dict[str, int] | None:
-    """For each of the student's parameters, the index of the contract's parameter that it means.
+    """Match a student's parameters by name: for each, the index of the contract's parameter.
 
-    `names` are the student's parameters in order, each with whether it has a default. The result is
-    None if the names match no roles, or match in the contract's order: then the call passes
-    arguments by position. A student who changed the order may also use an alias for a name.
+    `names` are the student's parameters in order, each with whether it has a default. A name
+    matches if it equals the contract's name or an alias of it. Returns None, to pass arguments by
+    position, if the names do not match, or if they match in the contract's order.
     """
     positions = {parameter.name: index for index, parameter in enumerate(contract.parameters)}
     spelled = {

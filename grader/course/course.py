@@ -29,9 +29,9 @@ from grader.records.grade import THOUSAND
 
 @dataclass(frozen=True)
 class Course:
-    """A course on disk: the content of its file, and the paths of its parts."""
+    """A course on disk: the content of its ``course.toml``, and the paths of its parts."""
 
-    folder: Path  # holds course.toml, the stubs and checks/
+    folder: Path  # contains course.toml, the stubs and checks/
     file: CourseFile
     private: Path | None = None  # a folder whose solutions override those next to `folder`
 
@@ -41,12 +41,12 @@ class Course:
         return self.assignment(self.file.assigned) if self.file.assigned else None
 
     def titled(self, assignment: Assignment | None) -> str:
-        """The course's title, followed by the assignment's."""
+        """The course's title, followed by the assignment's title if there is one."""
         return self.file.title + (f": {assignment.heading}" if assignment is not None else "")
 
     @cached_property
     def asked(self) -> tuple[str, ...]:
-        """The exercises that count: all, or those of the bundle's assignment."""
+        """The exercises that count: those of the bundle's assignment, or else all."""
         return self.select(self.assigned.exercises if self.assigned else ())
 
     def asked_in(self, unit: str) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Course:
 
     @property
     def worth(self) -> float:
-        """The value of a point outside the kit: the assignment may set its own total."""
+        """The value of the kit's point on the learning platform, see `Assignment.scale`."""
         return self.assigned.scale(self.most(self.asked)) if self.assigned is not None else 1.0
 
     def most(self, names: Iterable[str]) -> float:
@@ -69,14 +69,14 @@ class Course:
 
     @property
     def label(self) -> str:
-        """The course's name and folder: they tell a user whose code runs."""
+        """The course's name and folder, to show a user whose code runs."""
         if self.private is None and self.folder == kits_own():
             return f"{self.name} (the kit's own)"
         return f"{self.name}, {self.private or self.folder}"
 
     @property
     def seed(self) -> str:
-        """The seed of the public checks."""
+        """The seed of the inputs in public checks."""
         return self.file.seed
 
     @property
@@ -96,7 +96,7 @@ class Course:
 
     @property
     def solutions(self) -> Path:
-        """The folder next to the course's folder that students never see; it may be missing."""
+        """The folder of solutions next to the course's folder; a student's bundle lacks it."""
         return self.folder.parent / SOLUTIONS
 
     @property
@@ -106,7 +106,7 @@ class Course:
         return (*own, self.solutions)
 
     def solution(self, *parts: str) -> Path:
-        """A file of the solutions; a private file overrides the course's file of that name."""
+        """A file in ``solutions``; a file in the private folder overrides the course's file."""
         return next(
             (path for folder in self.secrets if (path := folder.joinpath(*parts)).is_file()),
             self.solutions.joinpath(*parts),
@@ -114,17 +114,17 @@ class Course:
 
     @property
     def recorded(self) -> Path:
-        """The folder of recorded results and original stubs, which a bundle has for solutions."""
+        """The folder of recorded results and original stubs, which a bundle has, not solutions."""
         return self.folder / RECORDED
 
     @property
     def sheet(self) -> Path:
-        """The recorded results."""
+        """The file of recorded results: the sheet."""
         return self.recorded / SHEET
 
     @property
     def has_solutions(self) -> bool:
-        """Whether the course has references; a folder ``solutions`` in a bundle does not count."""
+        """Whether the course has references; false in a bundle, even if it has ``solutions``."""
         return has_solutions(self.folder)
 
     def stub_file(self, unit: str) -> Path:
@@ -145,11 +145,11 @@ class Course:
         return self.folder / "afterwards" / f"{unit}.toml"
 
     def look_file(self, unit: str) -> Path:
-        """The script that shows a solved unit with the student's own answers; it may be missing."""
+        """The script that demonstrates a unit with the student's own answers; it may be missing."""
         return self.folder / "afterwards" / f"{unit}.py"
 
     def after_files(self) -> list[Path]:
-        """All such files that exist, and the plays with their data."""
+        """All existing files to use after solving: texts, scripts, and plays with their data."""
         both = [(self.afterwards_file(unit.name), self.look_file(unit.name)) for unit in self.units]
         plays = [*self.plays().values()]
         data = sorted(self.play_folder.glob("*.txt")) if plays else []
@@ -161,7 +161,7 @@ class Course:
         return self.folder / "afterwards" / "play"
 
     def plays(self) -> dict[str, Path]:
-        """The plays by name, without those that need exercises that this course lacks."""
+        """The plays by name, except plays that need exercises that this course lacks."""
         return {
             path.stem: path
             for path in sorted(self.play_folder.glob("*.py"))
@@ -170,7 +170,7 @@ class Course:
 
     @cached_property
     def experiments(self) -> Mapping[str, Sequence[str]]:
-        """The names of existing experiments, by unit: those of exercises, then the unit's own."""
+        """The experiments of each unit whose files exist: first of its exercises, then its own."""
         named = {
             unit.name: [
                 *(name for exercise in unit.exercise for name in exercise.experiments),
@@ -184,23 +184,24 @@ class Course:
         }
 
     def experiment_file(self, name: str) -> Path:
-        """The script of an experiment; an experiment may have the name of a unit."""
+        """The script of an experiment; a unit's own experiment has the unit's name."""
         return self.folder / "experiments" / f"{name}.py"
 
     def check_files(self) -> list[Path]:
-        """The public checks, in teaching order."""
+        """The files of public checks, in teaching order."""
         return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]
 
     def checks_of(self, names: Collection[str]) -> dict[Path, bool]:
-        """The public checks of these exercises' units, each with False for "not hidden"."""
+        """The files of public checks of these exercises' units, each with False: not hidden."""
         wanted = {self.unit_of[name] for name in names}
         pairs = zip(self.units, self.check_files(), strict=True)
         return {path: False for unit, path in pairs if unit.name in wanted}
 
     def tests_of(self, names: Collection[str] = ()) -> dict[Path, bool]:
-        """Test files of these exercises' units, each with whether it is hidden.
+        """The test files of these exercises' units, each with whether its tests are hidden.
 
-        The files are public checks and hidden graders, of all units if `names` is empty.
+        The files are public checks and hidden graders. If `names` is empty, they are those of all
+        units.
         """
         names = names or self.exercises.keys()
         others = {f"test_{unit.name}.py" for unit in self.units} - {
@@ -211,11 +212,11 @@ class Course:
         return self.checks_of(names) | dict.fromkeys(graders, True)
 
     def has_stubs_beside(self, answers: Path) -> bool:
-        """Whether original stubs exist apart from the answers, which may have overwritten them."""
+        """Whether the original stubs are in other files than the answers, which overwrite stubs."""
         return self.recorded.is_dir() or answers.resolve() != self.folder
 
     def grader_files(self) -> list[Path]:
-        """The hidden graders, in teaching order; further files of a private folder come last."""
+        """The files of hidden graders in teaching order, and then further private files."""
         names = [f"test_{unit.name}.py" for unit in self.units]
         more: list[Path] = []
         if self.private is not None:
@@ -239,7 +240,7 @@ class Course:
         return self.solution(f"{unit}.py")
 
     def reference_files(self) -> dict[str, Path]:
-        """The files of references, by unit."""
+        """The file of references of each unit."""
         return {unit.name: self.reference_file(unit.name) for unit in self.units}
 
     def require_solutions(self, command: str) -> None:
@@ -251,7 +252,7 @@ class Course:
             )
 
     def require_answers(self) -> None:
-        """Raise `CallError` unless the course has references, or recordings of them."""
+        """Raise `CallError` unless the course has references, or recorded results of them."""
         if not self.has_solutions and not self.recorded.is_dir():
             raise CallError(
                 f"{self.recorded} and {self.solutions} are both missing: answers can be checked in "
@@ -259,7 +260,7 @@ class Course:
             )
 
     def hidden_seed(self) -> str:
-        """The seed of the hidden graders."""
+        """The seed of the inputs in hidden tests."""
         path = self.solution("seed")
         try:
             seed = path.read_text(encoding="utf-8").strip()
@@ -272,7 +273,10 @@ class Course:
         return seed
 
     def select(self, names: Sequence[str]) -> tuple[str, ...]:
-        """These exercises, and those of these units, in teaching order; all if `names` is empty."""
+        """The exercises in teaching order that `names` (of exercises or units) select.
+
+        If `names` is empty, returns all exercises.
+        """
         chosen: set[str] = set()
         for name in names:
             unit = [unit for unit in self.units if unit.name == name]
@@ -285,7 +289,7 @@ class Course:
         return tuple(name for name in self.exercises if name in chosen or not names)
 
     def assignment(self, name: str) -> Assignment:
-        """The assignment of this name."""
+        """The assignment with this name; raises `CallError` if there is none."""
         found = [assignment for assignment in self.file.assignment if assignment.name == name]
         if not found:
             known = ", ".join(assignment.name for assignment in self.file.assignment)
@@ -294,9 +298,12 @@ class Course:
         return found[0]
 
     def one(self, name: str, of_unit: str) -> Exercise:
-        """The exercise of this name; `of_unit` is the advice for a caller who names a unit."""
+        """The exercise with this name; raises `CallError` if there is none.
+
+        `of_unit` is the advice in the error if `name` is a unit.
+        """
         if name not in self.exercises:
-            self.select([name])  # raises with a suggestion, unless it is a unit
+            self.select([name])  # raises an error with a suggestion, unless the name is a unit
             raise CallError(f"{name} is a unit: {of_unit}")
         return self.exercises[name]
 
@@ -309,10 +316,10 @@ class Course:
         return f"; did you mean {near[0]}?" if near else f"; the units are {units}"
 
     def solution_files(self) -> dict[str, Path]:
-        """The files of the solutions that can affect a grade, by their path in that folder.
+        """The files in ``solutions`` that can affect a grade, by their path in that folder.
 
         They are references and their imports, graders, mistakes, and weights that graders read. A
-        private file overrides the course's file of that path.
+        file in the private folder overrides the course's file with the same path.
         """
         found: dict[str, Path] = {}
         for folder in self.secrets if self.has_solutions else ():
@@ -323,8 +330,8 @@ class Course:
     def fingerprint(self) -> str:
         """A hash over all files that can affect a grade.
 
-        They are the course file, checks, original stubs and the `solution_files`. Known mistakes
-        are among them, since a grade contains their names.
+        They are ``course.toml``, the checks, the original stubs and the `solution_files`. Those
+        include the known mistakes, since a grade contains the names of mistakes.
         """
         digest = hashlib.blake2b(digest_size=16)
         folders = [self.folder, *([self.private] if self.private is not None else [])]
@@ -357,7 +364,7 @@ def below(course: Course, name: str) -> list[str]:
 
 
 def load_course(folder: Path) -> Course:
-    """Read ``course.toml``; raise `CallError` with file, line and key for an error in it."""
+    """Read a course's ``course.toml``; for an error in it, raise `CallError` with line and key."""
     path, text = text_of_course(folder)
     if not lies_over_another(text):
         return Course(folder, decode_course(path, text))
@@ -374,28 +381,29 @@ def load_course(folder: Path) -> Course:
 # --- the course that a command uses --------------------------------------------------------------
 
 
-SOLUTIONS, RECORDED = "solutions", "recorded"  # folders next to a course's folder, and in it
-SHEET = "sheet.sqlite"  # in `RECORDED`
+# The folder of solutions next to a course's folder, and the folder of recordings inside it.
+SOLUTIONS, RECORDED = "solutions", "recorded"
+SHEET = "sheet.sqlite"  # the file of recorded results, in `RECORDED`
 NAMED = "GRADER_COURSE"  # the environment variable with the course's folder, like --course
 
 
 class NoCourse(CallError):
-    """No course is named, and none is found."""
+    """The user did not name a course, and no course was found."""
 
 
 def find_course(given: Path | None, start: Path | None = None, *, student: bool = False) -> Path:
-    """Find the folder of the course for a command; no other function decides this.
+    """Find the folder of the course that a command uses; all commands use this function.
 
     A course is code: its checks, references and hidden tests run with the rights of the user.
-    Therefore a course is used only if someone chose it:
+    Therefore a command uses only a course that someone chose:
 
     1. The course that is named: `given` (``--course``), or else the environment variable `NAMED`.
     2. The nearest course upward from `start` (the working directory), if it is the kit's own. The
        commands of a `student` also accept a course without solutions, such as a student's bundle.
-    3. The kit's own course, if there is none upward.
+    3. The kit's own course, if there is no course upward.
 
-    Raises `CallError` for any other course that is found but not named, since an instructor may be
-    working in a submission's folder; and if there is no course.
+    Raises `CallError` if there is no course. Also raises it for any other course that is found but
+    not named, since an instructor may be working in a submission's folder.
     """
     named = given if given is not None else _named_by_environment()
     if named is not None:
@@ -415,7 +423,7 @@ def find_course(given: Path | None, start: Path | None = None, *, student: bool 
 
 
 def nearest_course(start: Path) -> Path | None:
-    """The nearest course upward from a folder; the caller must trust its files."""
+    """The nearest course upward from a folder; the caller must trust the files of that course."""
     return next(filter(None, map(_course_at, (start, *start.parents))), None)
 
 
@@ -427,7 +435,7 @@ def _course_at(place: Path) -> Path | None:
 
 
 def kits_own() -> Path | None:
-    """The course next to this engine, as in a clone and in a student's folder."""
+    """The course next to the kit's folder ``grader``, as in a clone or in a student's bundle."""
     return _course_at(Path(__file__).parents[2])
 
 

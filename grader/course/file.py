@@ -1,6 +1,6 @@
 """``course.toml``: the order, points, hints, prerequisites and forbidden operations of exercises.
 
-Errors are reported with file, line and key.
+Errors in the file are reported with file, line and key.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Exercise(_Table, frozen=True):
     # The essential rules of the statement: an answer that breaks any of them keeps at most half of
     # the points.
     heart: tuple[str, ...] = ()
-    # Scripts in ``experiments/`` that demonstrate the reason; they need no solved exercise.
+    # Scripts in ``experiments/`` that demonstrate an idea of the exercise; they need no answers.
     experiments: tuple[str, ...] = ()
 
     @property
@@ -47,7 +47,7 @@ class Exercise(_Table, frozen=True):
 
 
 class Unit(_Table, frozen=True):
-    """Exercises that share a file stem."""
+    """A unit: the exercises in one file, whose stem is `name`."""
 
     name: str
     title: str
@@ -55,9 +55,10 @@ class Unit(_Table, frozen=True):
 
 
 class OperationGroup(_Table, frozen=True):
-    """Torch functions that an exercise may forbid under one name.
+    """A named group of torch functions, which an exercise may forbid.
 
-    `layers` are keys of torch's dispatcher that are forbidden too: ``Autograd`` records graphs.
+    `layers` are keys of torch's dispatcher that are forbidden too. ``Autograd`` forbids recording
+    graphs for backward passes.
     """
 
     title: str
@@ -74,7 +75,7 @@ class LimitTable(_Table, frozen=True):
 
 
 class Aliases(_Table, frozen=True):
-    """Alternative names of arguments, and of parameters (weights)."""
+    """The names that students may also use for arguments, and for parameters (weights)."""
 
     arguments: Mapping[str, tuple[str, ...]] = {}
     parameters: Mapping[str, tuple[str, ...]] = {}
@@ -84,10 +85,11 @@ Disclosure = Literal["mistakes", "verdicts", "nothing"]
 
 
 class FeedbackTable(_Table, frozen=True):
-    """How much students see of hidden tests.
+    """How much students see of the results of hidden tests.
 
-    ``mistakes``: title, verdict and broken rules; and the name and hint of a known mistake, or how
-    the answer behaves. ``verdicts``: title and verdict. ``nothing``: only whether all passed.
+    ``mistakes``: each test's title, verdict and broken rules, with the name and hint of a known
+    mistake, or with the behaviour of the answer. ``verdicts``: each test's title and verdict.
+    ``nothing``: only whether all hidden tests passed.
     """
 
     hidden: Disclosure = "mistakes"
@@ -99,7 +101,7 @@ class Assignment(_Table, frozen=True):
     name: str
     exercises: tuple[str, ...]  # names of exercises, or of units for all their exercises
     title: str = ""
-    points: float | None = None  # its total outside the kit; None: the sum of its exercises
+    points: float | None = None  # its total on the learning platform; None: its exercises' sum
     due: datetime | None = None
 
     @property
@@ -108,12 +110,12 @@ class Assignment(_Table, frozen=True):
         return self.title or self.name
 
     def scale(self, most: float) -> float:
-        """The value outside the kit of a point, if the exercises' points sum up to `most`."""
+        """The value of the kit's point on the learning platform; `most` is the exercises' total."""
         return self.points / most if self.points is not None and most else 1.0
 
 
 class CourseFile(_Table, frozen=True):
-    """The whole of ``course.toml``."""
+    """The content of ``course.toml``."""
 
     name: str
     title: str
@@ -130,7 +132,7 @@ class CourseFile(_Table, frozen=True):
 class Overlay(_Table, frozen=True):
     """A ``course.toml`` that adds private solutions to another course.
 
-    Its other keys override those of the other course.
+    The keys `limits`, `feedback` and `assignment` override those of the other course.
     """
 
     overlay: str  # the other course's folder, relative to this folder
@@ -155,13 +157,13 @@ def decode_table(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
 
 
 def checked_course(path: Path, text: str, file: CourseFile) -> CourseFile:
-    """Check constraints beyond types; returns the file, or raises with the line in `text`."""
+    """Check constraints that types do not express; return the file, or raise `CallError`."""
     for place, problem in _problems(file):
         raise CallError(_located(path, text, f"{problem} - at `{place}`"))
     return file
 
 
-# --- constraints beyond types --------------------------------------------------------------------
+# --- constraints that types do not express -------------------------------------------------------
 
 
 def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
@@ -226,7 +228,7 @@ def _located(path: Path, text: str, message: str) -> str:
     place = place.rstrip("`").removeprefix("$")
     unknown = re.search(r"unknown field `([^`]+)`", problem)
     missing = re.search(r"missing required field `([^`]+)`", problem)
-    # An index is a number; "[...]" means any key of a table.
+    # In brackets, a number is an index, and "..." means any key of a table.
     keys = [key or index for key, index in re.findall(r"([A-Za-z_]\w*)|\[([\d.]+)\]", place)]
     if unknown:
         keys.append(unknown[1])
@@ -241,7 +243,7 @@ def _located(path: Path, text: str, message: str) -> str:
 
 
 def _nearest(text: str, keys: Sequence[str]) -> tuple[int, list[str]]:
-    """Line and path of the key or table at a path, or of the nearest table around it."""
+    """The line and path of the key or table at a path; if absent, those of the nearest table."""
     best: tuple[int, list[str]] = (1, [])
     for number, path in _keys(text):
         pairs = list(zip(keys, path, strict=False))
@@ -253,7 +255,7 @@ def _nearest(text: str, keys: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def _keys(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Table headers and keys, with line and path; reads lines, without a full TOML parser."""
+    """The line and path of each table header and key, found without a full TOML parser."""
     counts: dict[str, int] = {}
     table: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):

@@ -1,7 +1,8 @@
-"""A course's references: load its solutions, and draw their weights from the seeds of the inputs.
+"""A course's references: load its solutions, and draw the weights of modules from a case's seed.
 
-Solutions are loaded by path, at run time, into the trusted process only; the engine never imports
-them. In a course without solutions, `grader.grading.recorded` replaces them.
+Solutions are loaded by path, at run time, and only into the trusted process. The engine's code
+never imports solutions by name. In a course without solutions, `grader.grading.recorded` gives
+recorded results instead.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ PRIVATE = "_solutions_"  # prefix of the packages of references
 
 
 def load_solutions(course: Course) -> Mapping[str, ModuleType]:
-    """Import all references as a private package; relative imports work.
+    """Import all references as modules of a private package, in which relative imports work.
 
-    The package's name depends on the text: a long-lived process reloads references that changed.
+    The package's name depends on the text of the files. Therefore a long-lived process imports
+    references anew after a change.
     """
     digest = hashlib.blake2b(digest_size=6)
     for path in course.solution_files().values():
@@ -62,8 +64,8 @@ def load_solutions(course: Course) -> Mapping[str, ModuleType]:
 class _Texts(MetaPathFinder):
     """Finds modules of the private packages and compiles them from source, without bytecode.
 
-    Python matches bytecode to a file by its size and its time in seconds. After a quick edit, the
-    bytecode may belong to the earlier text.
+    Python compares only the size and the time, in seconds, of a source file with its bytecode.
+    After a quick edit, the bytecode of the earlier text could be used.
     """
 
     def find_spec(
@@ -81,12 +83,12 @@ class _Texts(MetaPathFinder):
 
 class _Text(SourceFileLoader):
     def path_stats(self, path: str) -> stat_result:  # type: ignore[override]
-        """Raise, so that Python neither reads nor writes bytecode."""
+        """Raise `OSError`, so that Python neither reads nor writes bytecode."""
         raise OSError(path)
 
 
 class Oracle(Protocol):
-    """The source of right results: live references or recordings."""
+    """The source of right results: the references themselves, or recordings of their results."""
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
@@ -97,10 +99,10 @@ class Oracle(Protocol):
 
 
 class Reference(Protocol):
-    """The references as attributes: ``reference.softmax_rows(x)``, ``reference.X(3, 4)``.
+    """The fixture ``reference``, with the references as attributes: ``reference.softmax_rows(x)``.
 
-    `make` draws every parameter of a module, biases too. They are the same on every platform, and
-    no bias is zero.
+    All parameters of a reference's module are random numbers from `make`, also the biases, so that
+    no bias is zero. They are the same on every platform.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -109,7 +111,7 @@ class Reference(Protocol):
 
 @dataclass(frozen=True)
 class LiveOracle:
-    """The references of a course and the contracts compiled from them."""
+    """The references of a course, and the contracts that are compiled from them."""
 
     definitions: Mapping[str, Any]
     contracts: Mapping[str, Contract]
@@ -120,7 +122,7 @@ class LiveOracle:
 
 
 def open_oracle(course: Course) -> LiveOracle:
-    """Load all references; raise `CallError` if an exercise has none."""
+    """Load all references of a course; raise `CallError` if an exercise has no reference."""
     modules = load_solutions(course)
     definitions = {}
     for name, unit in course.unit_of.items():
@@ -157,7 +159,7 @@ class LiveReference:
 
 
 class Listener(Protocol):
-    """Is notified of all calls that a case of a test makes to references."""
+    """The interface for an object that is notified of a test case's calls to references."""
 
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
         """A module was made with these arguments."""
@@ -170,7 +172,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class ReferenceCall:
-    """A call to a reference: copies of its arguments and its result."""
+    """A call to a reference: copies of the arguments and of the result."""
 
     exercise: str
     arguments: list[wire.Input]
@@ -178,7 +180,7 @@ class ReferenceCall:
 
 
 class Overheard:
-    """See `Reference`: notifies a `Listener` of each call."""
+    """A `Reference` that passes calls on to another, and notifies a `Listener` of each call."""
 
     def __init__(self, reference: Reference, listener: Listener) -> None:
         self._reference = reference
@@ -200,14 +202,17 @@ class Overheard:
 
     def _listen(self, name: str, made: nn.Module) -> None:
         def notify(module: nn.Module, arguments: Any, result: Any) -> None:
-            if module is made:  # not a copy, which the search for weights makes and calls
+            if module is made:  # the search for weights also calls copies of the module
                 self._listener.called(name, module, arguments, result)
 
         made.register_forward_hook(notify)
 
 
 def draw_weights(module: nn.Module, make: Make, name: str) -> None:
-    """Fill every parameter of a reference from `make`; `name` identifies the module in its case."""
+    """Fill all parameters of a module with random numbers from `make`.
+
+    `name` identifies the module among the modules of a test case.
+    """
     with torch.no_grad():
         for path, parameter in module.named_parameters():
             drawn = make.normal_like(parameter, WEIGHT_SCALE, name=f"{name} {path}")

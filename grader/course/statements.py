@@ -1,7 +1,8 @@
 """Statements: the specification of an exercise, read from the docstring of its stub.
 
-No stub is imported or run. A statement has these parts, in this order. The formula is an indented
-block; the parts from ``Made with`` to ``Rules`` are lists of ``name: text``::
+Stubs are only read as text, and neither imported nor run. A statement has these parts, in this
+order. The formula is an indented block. The parts from ``Made with`` to ``Rules`` are lists of
+``name: text``::
 
     Turn scores into weights.                     a sentence: the result …
 
@@ -32,7 +33,7 @@ from grader.records.faults import CallError
 
 COMPUTES, RETURNS = BUILT_IN = "computes", "returns"
 FORBIDDEN = "forbidden"  # the key of the rule about forbidden operations
-UNCHECKED = "graded, not checked here"  # marks a rule that no public check quotes
+UNCHECKED = "graded, not checked here"  # the mark of a rule that no public check quotes
 
 WHY, MADE_WITH, TAKES, GIVES, RULES = "Why", "Made with", "Takes", "Returns", "Rules"
 EXAMPLE, SOURCE = "Example", "Source"
@@ -50,11 +51,11 @@ class Statement:
     name: str
     signature: str  # ``def causal_mask(num_tokens: int) -> …:``, or the class and its methods
     text: str  # the docstring, with examples that begin with ``>>>``
-    stub: str  # the whole definition in the file
+    stub: str  # the source code of the whole definition
 
     @cached_property
     def parts(self) -> Mapping[str, str]:
-        """The text of each part, by its title; the text before all parts under ``""``."""
+        """The text of each part, by its title; the text before all titles has the key ``""``."""
         return {
             title: text.removeprefix(f"{title}:").lstrip(" ").strip("\n") if title else text
             for title, text in _blocks(self.text).items()
@@ -73,7 +74,7 @@ class Statement:
 
     @property
     def formal(self) -> bool:
-        """Whether it has parts; otherwise it is free prose without rules."""
+        """Whether the statement has titled parts; otherwise it is free prose without rules."""
         return len(self.parts) > 1
 
     @property
@@ -91,11 +92,11 @@ class Statement:
 
     @cached_property
     def rules(self) -> Mapping[str, str]:
-        """The sentence of each rule, by its key; without the built-in keys."""
+        """The sentence of each rule in the part ``Rules``, by its key."""
         return self.entries(RULES)
 
     def entries(self, part: str) -> Mapping[str, str]:
-        """The entries of a part that is a list: each text by its name."""
+        """The entries of a part that is a list: the text of each entry, by its name."""
         return {name: text for name, text in _entries(self.parts.get(part, "")) if name}
 
     @property
@@ -112,7 +113,7 @@ class Statement:
         return self.rules[key]
 
     def marked(self, unchecked: Collection[str]) -> str:
-        """The text with the mark `UNCHECKED` after the rules with these keys."""
+        """The statement's text, with the mark `UNCHECKED` after each rule in `unchecked`."""
         before, title, after = self.text.partition(f"\n{RULES}:\n")
         if not unchecked or not title:
             return self.text
@@ -122,9 +123,9 @@ class Statement:
         return f"{before}{title}{marked}{gap}{rest}"
 
     def first_and_rest(self, unchecked: Collection[str] = ()) -> tuple[str, str]:
-        """Split the text from `marked` in two: the parts to read before coding, and the rest.
+        """Split the text from `marked` in two: the parts to read before coding, and the others.
 
-        The first half has the opening with the formula, the rules and the example.
+        The parts to read first are the opening with the formula, the rules and the example.
         """
         blocks = _blocks(self.marked(unchecked))
         first = [blocks.pop(title) for title in FIRST if title in blocks]
@@ -132,7 +133,7 @@ class Statement:
 
 
 def _blocks(text: str) -> dict[str, str]:
-    """A docstring split into its parts, by title; each part keeps its title line."""
+    """Split a docstring into its parts, by title; each part includes the line with its title."""
     found: dict[str, list[str]] = {"": []}
     current = found[""]
     for line in text.splitlines():
@@ -143,7 +144,7 @@ def _blocks(text: str) -> dict[str, str]:
 
 
 def listing(paragraph: str) -> tuple[str, Sequence[tuple[str, str]]] | None:
-    """The title and entries of a paragraph that is a list, or None.
+    """The title and entries of a paragraph that is a titled list; None for any other paragraph.
 
     An entry is a pair of name and text; the name may be empty.
     """
@@ -169,7 +170,7 @@ def _joined(text: str) -> str:
     return " ".join(text.split())
 
 
-# --- reading -------------------------------------------------------------------------------------
+# --- reading statements from stubs ---------------------------------------------------------------
 
 
 def statement(course: Course, name: str) -> Statement:
@@ -194,7 +195,7 @@ def stated_or_none(course: Course, name: str) -> Statement | None:
 
 @lru_cache(maxsize=64)
 def _stated(text: str) -> Mapping[str, Statement]:
-    """The statements in a file of stubs; for a repeated name the first."""
+    """The statements in a file of stubs, by name; of definitions with equal names, the first."""
     found: dict[str, Statement] = {}
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name not in found:
@@ -223,7 +224,7 @@ def _signature(node: ast.FunctionDef | ast.ClassDef) -> str:
 
 
 def _untyped(arguments: ast.arguments) -> str:
-    """The parameters of a signature with their defaults, without types and ``self``."""
+    """A function's parameters with their defaults, but without types and without ``self``."""
     bare = ast.parse(f"def f({ast.unparse(arguments)}): ...").body[0]
     assert isinstance(bare, ast.FunctionDef)
     own = bare.args

@@ -1,10 +1,11 @@
 """Seeded inputs with the same bits on every platform.
 
-torch's normals differ between platforms, versions and even tensor sizes, and NumPy's between
-versions. This module uses only Philox's raw integers (Salmon et al. 2011, *Parallel random numbers:
-as easy as 1, 2, 3*) and exact arithmetic: uniform = (raw >> 11) · 2⁻⁵³, and normal = the sum of
-twelve uniforms minus six (Irwin-Hall: mean 0, variance 1, bounded by ±6). Every draw has its own
-key: it does not depend on the number or sizes of earlier draws.
+Normal random numbers of torch differ between platforms, versions and even tensor sizes; those of
+NumPy differ between versions. This module uses only the raw integers of Philox (Salmon et al. 2011,
+*Parallel random numbers: as easy as 1, 2, 3*) and exact arithmetic. A uniform number is
+(raw >> 11) · 2⁻⁵³. A normal number is the sum of twelve uniform numbers minus six (Irwin-Hall: mean
+0, variance 1, bounded by ±6). Every draw has its own key. Therefore a draw does not depend on the
+number or the sizes of earlier draws.
 """
 
 from __future__ import annotations
@@ -20,23 +21,27 @@ import torch
 from torch import Tensor
 
 TWELVE = 12
-# All submissions of a batch get the same tensors, which are cached in two groups. For each: the
-# largest number of elements of a tensor, and the number of tensors.
+# Tensors are cached, since all submissions of a batch get the same tensors. There is a cache for
+# small tensors and one for large tensors. The first constant is the largest number of elements of a
+# tensor in the cache, the second is the number of tensors.
 SMALL, MOST_SMALL = 2**14, 2**14
 LARGE, MOST_LARGE = 2**20, 2**5
 
 
 class Make:
-    """Draws tensors for a case of a test, with sizes by name: ``make.normal(batch=2)``."""
+    """Draws the tensors for a case of a test: ``make.normal(batch=2, tokens=5)``.
+
+    The names of the sizes serve only the reader.
+    """
 
     def __init__(self, seed: str, exercise: str, case: str) -> None:
         self.exercise = exercise  # the exercise of the test
-        self.case = case  # ``test_x[5]``
+        self.case = case  # the test and its case, such as ``test_x[5]``
         self._key = (seed, exercise, case)
         self._draws = 0
 
     def seed(self, name: str) -> int:
-        """A 63-bit integer for this case and this name."""
+        """A 63-bit integer that depends on this case and on `name`."""
         return int.from_bytes(self._hash(name)[:8], "little") >> 1
 
     def _hash(self, name: str) -> bytes:
@@ -84,7 +89,7 @@ class Make:
         return self._draw(_Normal(scale, dtype), name, sizes)
 
     def normal_like(self, like: Tensor, scale: float = 1.0, *, name: str | None = None) -> Tensor:
-        """Normal values of the shape and dtype of `like`."""
+        """Normal values of standard deviation `scale`, with the shape and dtype of `like`."""
         sizes = {f"axis_{axis}": size for axis, size in enumerate(like.shape)}
         return self.normal(scale, name=name, dtype=like.dtype, **sizes)
 
@@ -97,7 +102,8 @@ class Make:
         return self.uniform(dtype=torch.float64, name=name, **sizes) < share
 
 
-# Draws a tensor from a key and a shape. Instances compare by value: they are keys of the cache.
+# A distribution: draws a tensor from a key and a shape. Equal distributions must compare as equal,
+# because they are part of the cache's keys.
 Draw = Callable[[bytes, tuple[int, ...]], Tensor]
 
 
@@ -128,7 +134,8 @@ class _Normal:
     def __call__(self, key: bytes, shape: tuple[int, ...]) -> Tensor:
         count = math.prod(shape)
         raw = _raw(key, TWELVE * count).reshape(TWELVE, count)
-        # The sum of twelve integers of 53 bits is exact. It is rounded once, the same everywhere.
+        # The sum of twelve integers of 53 bits is exact. The conversion to float64 rounds it, in
+        # the same way on every platform.
         values = raw.sum(axis=0, dtype=np.uint64).astype(np.float64) * 2.0**-53 - TWELVE / 2
         return _tensor(values * self.scale, shape, self.dtype)
 

@@ -1,8 +1,9 @@
-"""The tolerances that a test may name, with the reason for each width.
+"""The tolerances that a test may use, with the reason for each width.
 
-A number agrees if |theirs - ours| <= atol + rtol * |ours|. A tolerance covers the differences of
-right answers on any processor, and little more. `grader audit` measures the error of every known
-answer, and reports errors between a third of the tolerance and three times the tolerance.
+A student's number agrees with the reference's if |theirs - ours| <= atol + rtol * |ours|. A
+tolerance covers the differences between right answers on any processor, and little more. `grader
+audit` measures the error of every known answer, and reports errors between a third of the tolerance
+and three times the tolerance.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The largest difference allowed between two numbers: `rtol` times ours, plus `atol`."""
+    """The largest difference allowed: `rtol` times the reference's number, plus `atol`."""
 
     rtol: float
     atol: float
@@ -30,58 +31,62 @@ class Tolerance:
         return Tolerance(times * self.rtol, times * self.atol)
 
 
-# The default: the tolerances of `torch.testing.assert_close`, by dtype. Those for 16 bits are
-# wider, since a sum of a few terms loses a digit there.
+# The default tolerances by dtype. They equal those of `torch.testing.assert_close`, except that
+# those for 16 bits are wider, since a sum of a few terms loses a digit there.
 ROUNDING = {
     torch.float64: Tolerance(1e-7, 1e-7), torch.float32: Tolerance(1.3e-6, 1e-5),
     torch.float16: Tolerance(1e-2, 1e-3), torch.bfloat16: Tolerance(1e-2, 1e-3),
 }  # fmt: skip
 
-# For several products in a row, or angles of many radians: right answers compute them in different
-# orders, and differ by up to 2e-5 in float32.
+# For several matrix products in a row, or angles of many radians: right answers use different
+# orders of computation, and differ by up to 2e-5 in float32.
 REORDERED = Tolerance(1e-5, 6e-5)
 
-# For numbers that a statement prints with four decimals: printing alone errs by up to 5e-5.
+# For numbers that a statement gives with four decimals: rounding alone changes them by up to 5e-5.
 PRINTED = Tolerance(0.0, 3e-4)
 
-# For scores of hundreds: near 1000, float32 has steps of 6e-5, and exp turns them into relative
-# errors of the weights.
+# For scores of several hundred: near 1000, neighbouring numbers of float32 differ by 6e-5, and exp
+# turns such an error of a score into a relative error of the weights.
 LARGE_SCORES = Tolerance(1e-3, 1e-3)
 
-# For rows around 1000 that differ by about 1: a mean errs by a step of float32, which is 6e-5
-# there. The variance as mean of squares minus square of the mean errs by ten times this tolerance.
+# For rows of numbers near 1000 that differ by about 1: the error of a mean is a step of float32,
+# which is 6e-5 there. If the variance is computed as the mean of squares minus the square of the
+# mean, its error is ten times this tolerance.
 LARGE_ROWS = Tolerance(0.0, 1e-2)
 
 # For GELU: the tanh approximation, used in many books, differs from the exact GELU by up to 4.7e-4.
 # Other curves, like x · sigmoid(1.702 x), differ by 2e-2.
 ROUGHLY_GELU = Tolerance(0.0, 1.6e-3)
 
-# For slopes, measured as a quotient of small differences: the division amplifies the rounding of
-# float64, and a GELU by tanh differs by 2e-3. A result that passes through float32 has slope zero,
-# or far too large a slope.
+# For slopes, measured as a quotient of small differences. The division amplifies the rounding of
+# float64, and the slope of the tanh approximation of GELU differs by 2e-3. If a result was rounded
+# to float32, the measured slope is zero or far too large.
 SLOPES = Tolerance(0.0, 1e-2)
 
-# For gradients, which pass through the formula twice.
+# For gradients: rounding errors of both the forward and the backward pass add up.
 GRADIENTS = Tolerance(1e-4, 1e-5)
 
-# For recognising two computations as the same: a submission's mistake, a weight's role, an argument
-# that was recorded on another machine. No points depend on it.
+# To decide whether two computations are the same: a submission and a known mistake, weights in a
+# certain role, an argument that was recorded on another machine. No points depend on it.
 RECOGNISED = Tolerance(1e-4, 1e-5)
 
-# For an output whose allowed inputs have not changed. A different order of sums on some processors
-# moves it by up to 6e-6; leaks from the future or from another row move it by 3e-2 or more.
+# For an output that must stay the same, since only inputs have changed that it must not depend on.
+# A different order of sums on some processors changes it by up to 6e-6. A leak from the future or
+# from another row changes it by 3e-2 or more.
 UNMOVED = Tolerance(1e-4, 1e-4)
 
-# For digits that float64 has and float32, which rounds to 6e-8, lacks. The first leaves room for an
-# epsilon of 1e-8 in a sum, which some answers add; the second is for exercises without such a sum.
+# To detect a rounding to float32, which loses digits below 6e-8, in results of float64. `DIGITS`
+# tolerates an epsilon of 1e-8 that some answers add to a sum. `ALL_DIGITS` is for exercises without
+# such a sum.
 DIGITS = Tolerance(2e-8, 2e-8)
 ALL_DIGITS = Tolerance(3e-9, 3e-9)
 
 
 def furthest_share(p: float, count: int) -> float:
-    """The largest plausible distance from `p` of the share dropped, of `count` entries.
+    """The largest plausible difference between `p` and the share of entries that dropout drops.
 
-    Each entry is dropped with probability `p`. The limit is 6.3 standard deviations, plus an entry
-    for the steps of the share: chance exceeds it less than once in a billion times.
+    Each of `count` entries is dropped with probability `p`. The limit is 6.3 standard deviations,
+    plus 1 / `count`, since the share is a multiple of that. A right answer exceeds the limit less
+    than once in a billion times.
     """
     return 6.3 * math.sqrt(p * (1 - p) / count) + 1 / count

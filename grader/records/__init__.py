@@ -1,5 +1,5 @@
-"""Plain data that all rooms share: grades, gradebook rows, exceptions, files.
+"""Plain data and helpers that all rooms share: grades, gradebook rows, exceptions, files.
 
-It imports neither torch nor another room, and opens no course. It knows only where a bundle keeps
-its list of files (`bundles`).
+This room imports neither torch nor another room, and opens no course. Of a bundle, it knows only
+the place of the list of files (`bundles`).
 """

@@ -1,6 +1,7 @@
-"""Bundles: folders with a list of their files and checksums.
+"""Bundles: folders that a release writes, with a list of the files and their checksums.
 
-With the list, a later release can tell its own files from files that a person changed or added.
+With the list, a later release can distinguish the files that an earlier release wrote from files
+that a person changed or added.
 """
 
 from __future__ import annotations
@@ -13,23 +14,28 @@ from pathlib import Path
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_empty
 
-# In the format of `sha256sum -c`. At the top of a bundle that has no exercises.
+# The list of files, in the format of `sha256sum -c`. A bundle without a folder ``exercises`` has
+# the list at its top.
 SUMS = Path("exercises", "recorded", "SHA256SUMS")
 
 
 @contextmanager
 def bundled(to: Path, *, private: bool = False) -> Iterator[Path]:
-    """A draft of a bundle, see `drafted`; removes files of an earlier bundle that it lacks."""
-    # The list is moved last, so that an interrupted run does not look complete.
+    """Write a bundle as a draft, see `drafted`.
+
+    Files of an earlier bundle that the new bundle lacks are removed.
+    """
+    # The list of files is moved last, so that an interrupted run does not look complete.
     with drafted(to, private=private, earlier=sums, last=_list_in) as draft:
         yield draft
 
 
 def require_free(to: Path, replace: bool) -> None:
-    """Raise `CallError` unless `to` is new, empty, or an earlier bundle.
+    """Raise `CallError` unless a bundle can be written to `to`.
 
-    With `replace`, changed files of an earlier bundle may be lost. Files that do not belong to the
-    bundle (someone's progress, notes) always stay.
+    `to` must be new, empty, or an earlier bundle without changed files. With `replace`, an earlier
+    bundle may have changed files, and the changes are lost. Files that do not belong to the bundle
+    (someone's progress, notes) always stay.
     """
     if not (to / _list_in(to)).is_file():
         require_empty(to)
@@ -55,13 +61,13 @@ def _list_in(folder: Path) -> Path:
 
 
 def sums(folder: Path) -> Mapping[Path, str]:
-    """The listed SHA-256 sums of a bundle's files; empty if the folder is no bundle."""
+    """The SHA-256 sum of each file in a bundle's list; empty if the folder is no bundle."""
     listed = folder / _list_in(folder)
     if not listed.is_file():
         return {}
     lines = listed.read_text("utf-8", errors="replace").splitlines()
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
-    # Only paths below the folder: the list may be forged.
+    # Skip paths outside the folder, since the list may be forged.
     return {
         Path(name): digest
         for digest, name in pairs
@@ -70,7 +76,7 @@ def sums(folder: Path) -> Mapping[Path, str]:
 
 
 def is_other(path: Path, digest: str) -> bool:
-    """Whether a file exists and has another checksum."""
+    """Whether a file exists and its checksum differs from `digest`."""
     return path.is_file() and _digest(path) != digest
 
 

@@ -1,4 +1,4 @@
-"""The two exceptions that decide an exit code. Light on import."""
+"""The two exceptions that set a command's exit code. The module is quick to import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class CallError(Exception):
-    """The user's call is wrong; the text is a line that says what to do. Exit code 2."""
+    """The user called a command wrongly; the text says how to correct the call. Exit code 2."""
 
 
 class HostFault(Exception):
@@ -20,7 +20,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def unwritten(place: object, error: OSError) -> CallError | HostFault:
-    """The exception to raise for a failed write; a full disk is not the caller's mistake."""
+    """The exception to raise for a failed write: `HostFault` for a full disk, else `CallError`."""
     text = f"{error.filename or place}: {error.strerror or error}"
     if error.errno in FULL:
         return HostFault(f"{text}; make room, and give the same call again")
@@ -29,10 +29,10 @@ def unwritten(place: object, error: OSError) -> CallError | HostFault:
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """Turn our exceptions into a line on standard error and an exit code.
+    """Turn the kit's exceptions into a line on standard error and an exit code.
 
-    An `OSError` about a file or a folder counts as a `CallError`: the command names the file, and
-    it is unreadable or its name is too long.
+    An `OSError` about a file or a folder counts as a `CallError`: the user named a file that is
+    unreadable, or whose name is too long.
     """
     try:
         try:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from grader.records.faults import CallError, unwritten
 
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can store
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file; a reader sees the old or the new content, even after a crash."""
+    """Replace a file; a reader sees either the old or the new content, even after a crash."""
     remove_left(path)
     draft = draft_of(path)
     try:
@@ -43,12 +43,12 @@ def _sync_folder(folder: Path) -> None:
 
 
 def draft_of(path: Path) -> Path:
-    """Where this process writes `path` before it is complete."""
+    """The hidden path at which this process writes a file or folder until `path` is complete."""
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 def remove_left(path: Path) -> None:
-    """Remove drafts of `path` that killed processes left."""
+    """Remove drafts of `path` whose processes were killed."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
         number = left.name.rpartition(".")[2]
         if number.isdecimal() and not _is_running(int(number)):
@@ -74,7 +74,7 @@ def _is_running(pid: int) -> bool:
 
 
 def zipped(files: Mapping[str, Path | bytes], programs: Collection[str] = ()) -> bytes:
-    """A zip of files, or of their bytes, under these names; `programs` are executable."""
+    """Make a zip of these files, each given by its path or its bytes; `programs` are executable."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, path in files.items():
@@ -93,10 +93,10 @@ def drafted(
     earlier: Callable[[Path], Collection[Path]] = lambda _: (),
     last: Callable[[Path], Path | None] = lambda _: None,
 ) -> Iterator[Path]:
-    """A hidden folder next to `to`; at the end, its files are moved to `to`.
+    """Make a hidden folder next to `to`, the draft; at the end, move its files to `to`.
 
-    With `private`, other users cannot read the draft or `to`. Files in `to` stay, except those of
-    `earlier(to)` that the draft lacks. The file `last(draft)` is moved after all others.
+    With `private`, other users cannot read the draft or `to`. Files in `to` stay, except the files
+    in `earlier(to)` that the draft lacks. The file `last(draft)` is moved after all other files.
     """
     to = to.resolve()
     remove_left(to)

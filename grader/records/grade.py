@@ -1,4 +1,4 @@
-"""`Grade`: a submission's points and the reasons. Grading passes it on, and no other data."""
+"""`Grade`: a submission's points and the reasons for them. Grading has no other result."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Matrix = tuple[tuple[MatrixCell, ...], ...]
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """The expected and the actual matrix, and where they differ; or a window of both."""
+    """The expected and the actual matrix, or a window of each, and the cells that differ."""
 
     expected: Matrix
     actual: Matrix
     wrong: tuple[tuple[bool, ...], ...]
     top: int = 0  # the first row of the window
     left: int = 0
-    rows: int = 0  # of the whole matrix
+    rows: int = 0  # the number of rows of the whole matrix
     columns: int = 0
-    caption: str = ""  # which matrix of many: "batch 0, heads 1"
+    caption: str = ""  # the position of the matrix in the tensor: "batch 0, heads 1"
     row_name: str = ""  # the meaning of rows if known: "queries"
     column_name: str = ""
 
@@ -51,12 +51,12 @@ class TestResult(msgspec.Struct, frozen=True):
     max: float = 0.0
     hidden: bool = True
     message: str | None = None
-    mistake: str | None = None  # a known mistake with the same results
+    mistake: str | None = None  # the name of a known mistake with the same results
     hint: str | None = None
     picture: Picture | None = None  # only of a public test, since it shows the expected result
     follows: str | None = None  # the earlier exercise that has the mistake, if not this exercise
-    case: str | None = None  # the parameters with which it failed, if it has parameters
-    rules: Mapping[str, str] = {}  # the broken rules of the statement, by key
+    case: str | None = None  # the parameters with which the test failed, if it has parameters
+    rules: Mapping[str, str] = {}  # the broken rules of the exercise's statement, by key
     behaviour: tuple[str, ...] = ()  # how the answer behaves differently from a right answer
 
     @property
@@ -67,9 +67,9 @@ class TestResult(msgspec.Struct, frozen=True):
     __test__ = False  # keeps pytest from collecting this class
 
 
-# Names of the engine's own checks of each exercise. The exercise exists; it can be called; the
-# exercises that it uses are right; it uses no forbidden operation; it keeps the rules at its heart.
-# Names of test functions begin with test_.
+# Names of the engine's own checks of each exercise, which differ from names of test functions
+# because those begin with test_. The checks: the exercise exists; it can be called; the exercises
+# that it uses are right; it uses no forbidden operation; it keeps the essential rules.
 EXISTS, SIGNATURE, BASES, OPERATIONS, HEART = "exists", "signature", "bases", "operations", "heart"
 ENGINE_CHECKS = frozenset({EXISTS, SIGNATURE, BASES, OPERATIONS, HEART})
 
@@ -82,11 +82,11 @@ class ExerciseResult(msgspec.Struct, frozen=True):
     points: float
     max: float
     tests: tuple[TestResult, ...] = ()
-    unchecked: Mapping[str, str] = {}  # rules that only hidden tests check, if none of those ran
+    unchecked: Mapping[str, str] = {}  # if no hidden test ran: the rules that only they check
 
     @property
     def solved(self) -> bool:
-        """Whether there are tests and all passed."""
+        """Whether the exercise has tests, and all of them passed."""
         return bool(self.tests) and all(test.status == "passed" for test in self.tests)
 
     @property
@@ -96,7 +96,7 @@ class ExerciseResult(msgspec.Struct, frozen=True):
 
     @property
     def untouched(self) -> bool:
-        """Whether there is no answer: the unchanged stub, or no definition at all."""
+        """Whether there is no answer: the stub is unchanged, or the definition is missing."""
         return bool(self.tests) and self.tests[0].status == "missing"
 
 
@@ -124,12 +124,12 @@ class Grade(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     device: str = "cpu"
     late: bool = False  # as marked by the learning platform
-    attempts: int = 1  # number of submissions known; this is the last
+    attempts: int = 1  # number of the student's submissions; the last of them is graded
     processor: str = ""  # the vector instructions that torch used, which affect rounding
     schema: int = SCHEMA
 
     def to_json(self) -> bytes:
-        """A line of ``results.jsonl``, schema first."""
+        """The grade as a line of ``results.jsonl``, which begins with the key ``schema``."""
         fields = msgspec.to_builtins(self)
         for name, usual in USUAL.items():
             if fields[name] == usual:
@@ -145,17 +145,17 @@ class Grade(msgspec.Struct, frozen=True):
 
     @staticmethod
     def from_json(line: bytes) -> Grade:
-        """The inverse of `to_json`."""
+        """Read a grade from a line of ``results.jsonl``; the inverse of `to_json`."""
         return msgspec.json.decode(line, type=Grade)
 
 
 def scaled(points: float, scale: float) -> float:
-    """Points in a system in which a point of ours counts `scale`."""
+    """Convert points to another grading system, in which a point of the kit counts `scale`."""
     return round(points * scale, 3)
 
 
 def counted_elsewhere(results: Sequence[ExerciseResult], scale: float) -> list[ExerciseResult]:
-    """Results with all points, also those of tests, scaled by `scaled`."""
+    """Convert all points of the results, also those of tests, as `scaled` does."""
     change = msgspec.structs.replace
     return [
         change(
@@ -172,12 +172,15 @@ def counted_elsewhere(results: Sequence[ExerciseResult], scale: float) -> list[E
 
 
 def from_thousandths(points: int) -> float:
-    """Points for display and storage, from integer thousandths."""
+    """Convert integer thousandths to points, for display and storage."""
     return points / THOUSAND
 
 
 def share_out(total: int, weights: list[float]) -> list[int]:
-    """Split `total` thousandths by weight into integers that add up exactly (largest remainder)."""
+    """Split `total` thousandths by weight into integers whose sum is `total`.
+
+    Uses the largest-remainder method.
+    """
     whole = sum(weights)
     if whole == 0:
         return [0] * len(weights)

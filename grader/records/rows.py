@@ -1,4 +1,4 @@
-"""A gradebook row: a student's grade, person and corrections; and its cells in CSV."""
+"""A gradebook row: a student, the grade, and corrections of it. Also: cells and lines of CSV."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Person(msgspec.Struct, frozen=True, omit_defaults=True):
     email: str = ""
     canvas: str = ""  # Canvas' id of the user
     moodle: str = ""  # Moodle's id of the participant
-    extra: Mapping[str, str] = {}  # further columns of the roster
+    extra: Mapping[str, str] = {}  # cells of the roster's other columns, by title
 
 
 class Adjustment(msgspec.Struct, frozen=True):
-    """A correction: points that a person added to an exercise, or subtracted."""
+    """A correction: points that a person added to an exercise's points, or subtracted."""
 
     exercise: str
     points: float
@@ -39,10 +39,11 @@ class Row:
     """A student's row of the gradebook."""
 
     student: str
-    grade: Grade | None  # None without a graded submission
+    grade: Grade | None  # None if no submission is graded
     person: Person = field(default_factory=Person)
     adjustments: tuple[Adjustment, ...] = ()
-    conflict: str | None = None  # why the submissions have no grade; empty if names are hidden
+    # Why several submissions have no grade, or None; an empty text if names are hidden.
+    conflict: str | None = None
 
     @property
     def status(self) -> str:
@@ -53,12 +54,12 @@ class Row:
 
     @property
     def ungraded(self) -> str:
-        """Why there is no grade; follows the student's name in a sentence."""
+        """The reason why there is no grade; follows the student's name in a sentence."""
         return "has no submission" if self.conflict is None else f"is not graded ({self.conflict})"
 
     @property
     def has_points(self) -> bool:
-        """Whether there are points: there is a submission, and the grader did not fail."""
+        """Whether the points are known: a submission was graded, and the grader did not fail."""
         return self.grade is not None and self.grade.status != "grader_error"
 
     @property
@@ -86,7 +87,7 @@ class Row:
 
 
 def narrowed(row: Row, exercises: Collection[str]) -> Row:
-    """The row, limited to these exercises."""
+    """The row with only these exercises, and the sums of their points."""
     if row.grade is None:
         return row
     kept = tuple(e for e in row.grade.exercises if e.name in exercises)
@@ -104,12 +105,12 @@ def narrowed(row: Row, exercises: Collection[str]) -> Row:
 
 
 def called(student: str, name: str) -> str:
-    """A student's key, followed by the name if it differs: ``40077 Dana Diaz``."""
+    """A student's key, followed by the name if the two differ: ``40077 Dana Diaz``."""
     return f"{student} {name}" if name not in ("", student) else student
 
 
 def letters(text: str) -> str:
-    """The letters and digits of a name, without accents: other characters differ among systems."""
+    """A name's letters and digits without accents: systems write other characters differently."""
     plain = unicodedata.normalize("NFKD", text).casefold()
     return "".join(c for c in plain if c.isalnum())
 
@@ -121,7 +122,7 @@ def spellings(name: str) -> set[str]:
 
 
 def _sum(points: Sequence[float]) -> float:
-    """The sum, exact to a thousandth."""
+    """The sum of points, exact to a thousandth."""
     return sum(round(part * THOUSAND) for part in points) / THOUSAND
 
 
@@ -129,12 +130,12 @@ Cell = str | float | None  # None is an empty cell
 
 
 def separator_of(text: str) -> str:
-    """The separator of a CSV's cells, judged by its first line that is not blank."""
+    """The separator of a CSV's cells, guessed from the first line that is not blank."""
     return max(",;\t", key=text.lstrip("\r\n").partition("\n")[0].count)
 
 
 def csv_line(cells: Sequence[Cell]) -> str:
-    """A line of CSV; quotes cells with characters that a program may read as a separator."""
+    """A line of CSV; cells with characters that a program may read as a separator are quoted."""
     return ",".join(map(_cell, cells)) + "\n"
 
 
@@ -144,7 +145,7 @@ def _cell(cell: Cell) -> str:
     if not isinstance(cell, str):
         return number(cell)
     text = _harmless(cell)
-    # Not the csv module: it quotes one separator, and some spreadsheets use semicolons or tabs.
+    # The csv module quotes only its own separator, but some spreadsheets use semicolons or tabs.
     if re.search(r'[",;|\t\r\n]|^\s|\s$', text):
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -156,7 +157,7 @@ def number(points: float) -> str:
 
 
 def _harmless(text: str) -> str:
-    """The text, marked such that no spreadsheet reads it as a formula."""
+    """The text; with an apostrophe in front if a spreadsheet would read it as a formula."""
     return (
         f"'{text}"
         if text.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"))
@@ -168,17 +169,17 @@ def _harmless(text: str) -> str:
 
 
 def counted(count: float, noun: str) -> str:
-    """``1 file``, ``2 files``, ``0.5 points``."""
+    """A number with its noun in singular or plural: ``1 file``, ``2 files``, ``0.5 points``."""
     return f"{number(count)} {noun}{'s' if count != 1 else ''}"
 
 
 def listed(names: Sequence[str], link: str) -> str:
-    """``a``, ``a or b``, ``a, b or c``."""
+    """Join names with commas, and the last with a word: ``a``, ``a or b``, ``a, b or c``."""
     *others, last = names
     return f"{', '.join(others)} {link} {last}" if others else last
 
 
 def some_of(names: Sequence[str], most: int = 5) -> str:
-    """The first names, and the number of others."""
+    """The first names and the number of the others: ``a, b and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -1,7 +1,7 @@
 """Watch folders for saved files.
 
-The folders are scanned after events of the file system, and regularly by a clock. Some network
-folders and virtual machines send no events. There, a save is noticed within a second, or sooner
+The folders are scanned after each event of the file system, and also once a second. Some network
+folders and virtual machines send no events: there, a save is noticed within a second, or sooner
 with polling.
 """
 
@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 
-STEP, TOGETHER = 20, 50  # milliseconds: a save is over after a step without events
+# Milliseconds. Events count as one save until STEP passes without an event, TOGETHER at most.
+STEP, TOGETHER = 20, 50
 EVERY = 1000  # milliseconds between scans without an event
 POLL = 0.1  # seconds between scans with polling
 
@@ -28,9 +29,9 @@ def saves(
     *,
     poll: bool = False,
 ) -> Iterator[Snapshot]:
-    """Yield a snapshot of the files with these suffixes after each change, until `stop`.
+    """Yield a snapshot of the files whose suffix is in `kinds` after each change, until `stop`.
 
-    Hidden folders, and folders with a `skipped` name, are ignored.
+    Hidden folders, and folders whose name is in `skipped`, are ignored.
     """
     for _ in _moments(folders, kinds, stop, poll):
         now = snapshot(folders, kinds, skipped)
@@ -40,7 +41,7 @@ def saves(
 
 
 def snapshot(folders: Sequence[Path], kinds: tuple[str, ...], skipped: Collection[str]) -> Snapshot:
-    """Time, size and inode of each file, by path: a save changes at least one of them."""
+    """Time, size and inode of each file, by path: a save changes at least one of the three."""
     found: dict[str, tuple[int, int, int]] = {}
     waiting = [os.fspath(folder) for folder in folders]
     while waiting:
@@ -55,7 +56,7 @@ def snapshot(folders: Sequence[Path], kinds: tuple[str, ...], skipped: Collectio
                     elif entry.name.lower().endswith(kinds):
                         status = entry.stat()
                         found[entry.path] = (status.st_mtime_ns, status.st_size, status.st_ino)
-        except OSError:  # it is being replaced, or unreadable: the next scan tries again
+        except OSError:  # a folder is being replaced, or is unreadable: the next scan tries again
             continue
     return found
 
@@ -69,7 +70,7 @@ def _moments(
 
         try:
             for _ in watch(
-                *filter(Path.is_dir, folders),  # the clock finds folders that are made later
+                *filter(Path.is_dir, folders),  # the regular scans find folders that are made later
                 watch_filter=lambda _, path: path.lower().endswith(kinds),
                 step=STEP,
                 debounce=TOGETHER,

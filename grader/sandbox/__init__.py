@@ -1,13 +1,14 @@
-"""The trusted side of the wall: starts and limits the processes of submissions, and asks them.
+"""The trusted side: starts and limits the processes of submissions, and sends them requests.
 
-It checks every reply and trusts none. It knows no test, reference or points. It imports `wire` and
-`records`; a test checks that.
+This room checks every reply and trusts none. It knows no test, reference or points. It imports only
+`wire` and `records`; a test checks the imports.
 
-It is the last of the three folders of the trust boundary, after `wire` and `guest`. Read it in this
+The trust boundary is three folders: `wire`, `guest` and this room. Read this room last, in this
 order:
 
-1. `jails`: starts the warm process, has it fork jails, and explains how a jail was lost. It also
+1. `jails`: starts the warm process, has it fork jails, and finds out why a jail ended. It also
    decides whether the layers of this machine are enough for grading.
 2. `budget`: the time limits of a submission, and the time that is left.
-3. `session`: a submission's calls, in as many processes as it needs; the kinds of channels.
+3. `session`: sends the calls of a submission's tests, and starts a new process when one is lost.
+   It also defines the interface of all channels.
 """

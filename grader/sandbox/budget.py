@@ -1,7 +1,8 @@
 """The time of one submission: its limits, the time used so far, and the time left.
 
-It only counts: `session` reports the time that its process has used, asks before each message, and
-ends a process without time left. This module knows no process, no message, and no status of a test.
+This module only computes. `session` reports the time that a process has used, requests the time
+left before each message, and ends a process that has no time left. This module knows no process, no
+message, and no status of a test.
 """
 
 from __future__ import annotations
@@ -10,20 +11,24 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-WALL_FACTOR = 10  # a busy machine, or a student who sleeps, may take this many times the CPU limit
-# Seconds for which code may rest: it sleeps or is stopped, where the kernel can tell. After
-# IDLE_SUBMISSION in all, each test may still rest for IDLE_MOMENT.
+# The wall time may be this many times the CPU limit: the machine may be busy, or the code sleeps.
+WALL_FACTOR = 10
+# Limits of idle time, in seconds. Code is idle while it sleeps or is stopped; not every kernel
+# reports it. The limits are for a test, and for a submission. After IDLE_SUBMISSION is used up,
+# each test may still be idle for IDLE_MOMENT.
 IDLE_TEST, IDLE_SUBMISSION, IDLE_MOMENT = 3.0, 10.0, 0.1
-# CPU seconds for each further test after so many time-outs, in an exercise of which no test has
-# ended in time: one more is likely. 51 exercises that never end take less than 20 s.
+# After 3 time-outs, each further test gets 0.3 CPU seconds; after 10, 0.12. This applies to an
+# exercise of which no test has ended in time, since its next test will probably time out too.
+# With these limits, 51 exercises that never end take less than 20 s.
 SHORT_TESTS = {3: 0.3, 10: 0.12}
-# The same in an exercise of which a test has: three times what right answers need at most.
+# CPU seconds after 3 time-outs, for an exercise of which a test has ended in time. Right answers
+# need at most a third.
 SHORT_BUT_ENDING = 1.0
 
 
 @dataclass(frozen=True)
 class Used:
-    """CPU seconds, and idle seconds where the kernel reports them."""
+    """CPU seconds used, and idle seconds; those are 0 if the kernel does not report idle time."""
 
     cpu: float = 0.0
     idle: float = 0.0
@@ -34,29 +39,33 @@ class Used:
 
 @dataclass(frozen=True)
 class Left:
-    """The time for the next message."""
+    """The time left for the next message."""
 
     seconds: float  # of CPU time
-    whose: Literal["test", "submission"]  # whose time is used up, where no second is left
+    whose: Literal["test", "submission"]  # if no time is left: whose limit was reached
     idle_seconds: float = IDLE_TEST
 
 
 class Budget:
-    """One submission's time in all its processes; `running` is that of the present process."""
+    """The time of one submission in all its processes.
+
+    The methods take `running`, the time that the current process has used.
+    """
 
     def __init__(self, test_seconds: float, submission_seconds: float) -> None:
-        """The limits: CPU seconds per test and in all."""
+        """Set the limits: CPU seconds for each test, and for the submission."""
         self._test_limit, self._submission_limit = test_seconds, submission_seconds
-        self._gone = Used()  # by processes that have ended
+        self._gone = Used()  # the time of processes that have ended
         self._timeouts = 0
-        self._exercise, self._timeouts_then = "", 0  # of the running test, and when it began
+        # The running test's exercise, and the number of time-outs when the test began.
+        self._exercise, self._timeouts_then = "", 0
         self._ending: set[str] = set()  # exercises of which a test ended in time
-        self._test_seconds = test_seconds  # that the running test may use
-        self._test_from = Used()  # in all, when it began
+        self._test_seconds = test_seconds  # CPU seconds that the running test may use
+        self._test_from = Used()  # the submission's time when the running test began
         self._wall_from = self._opened = time.monotonic()
 
     def begin_test(self, exercise: str, running: Used) -> None:
-        """Give a test its time: less after time-outs."""
+        """Begin the time of a test; after several time-outs, a test gets less time."""
         if self._timeouts == self._timeouts_then:
             self._ending.add(self._exercise)
         self._exercise, self._timeouts_then = exercise, self._timeouts
@@ -64,7 +73,7 @@ class Budget:
         self.restart_test(running)
 
     def restart_test(self, running: Used) -> None:
-        """Give the running test its time again, in a fresh process after a kill."""
+        """Begin the running test's time anew, for a fresh process after a kill."""
         self._test_from = self._gone + running
         self._wall_from = time.monotonic()
 
@@ -75,24 +84,24 @@ class Budget:
         return min([seconds, *(s for n, s in SHORT_TESTS.items() if self._timeouts >= n)])
 
     def note_timeout(self) -> None:
-        """Count a request that did not end in its time."""
+        """Count a request that exceeded its time."""
         self._timeouts += 1
 
     def note_end(self, used: Used) -> None:
-        """Count the time of a process that has ended."""
+        """Add the time that a process used before it ended."""
         self._gone += used
 
     def left_to_list(self, running: Used) -> Left:
-        """The time for a new process to list its definitions; no test pays for it."""
+        """The time left for a new process to list its definitions; counts for no test."""
         in_all = self._left_in_all((self._gone + running).cpu, time.monotonic())
         return Left(min(self._test_limit, in_all), "submission")
 
     def left(self, running: Used) -> Left:
-        """The time for the running test's next call."""
+        """The time left for the running test's next call."""
         used, now = (self._gone + running).cpu, time.monotonic()
         of_test = min(
             self._test_from.cpu + self._test_seconds - used,
-            # A channel waits this many times longer by the clock on the wall.
+            # A channel allows WALL_FACTOR seconds of wall time for each CPU second.
             self._test_seconds - (now - self._wall_from) / WALL_FACTOR,
         )
         in_all = self._left_in_all(used, now)

@@ -1,4 +1,7 @@
-"""The trusted end of jails: start the warm process, fork and question jails, judge their layers."""
+"""Jails, seen from the trusted process: start the warm process, order jails, send them requests.
+
+This module also decides whether the layers of this machine's jails are enough for grading.
+"""
 
 from __future__ import annotations
 
@@ -62,16 +65,17 @@ LAYERS = tuple(MEANING)
 
 
 TICK = 0.02  # seconds between checks of a silent jail's clocks
+# Why a jail ended, for the student.
 TOO_LONG = "it took too long: does a loop never end?"
 IDLE = "it took too long: does it sleep, or wait for something that never comes?"
 IN_LIBRARY = "deep recursion, or a crash inside a library"
 BY_ITSELF = "the code ended its own process"
-AT_ONCE = 2**16  # bytes
+AT_ONCE = 2**16  # bytes: the most to read from a socket at once
 
 
 @dataclass
 class _Ordered:
-    """A jail that the warm process was ordered to fork, with its reply once that is read."""
+    """An order to the warm process to fork a jail, and the reply, if it has been read."""
 
     limits: Limits
     connection: socket.socket
@@ -79,14 +83,14 @@ class _Ordered:
     descriptors: Sequence[int] = ()
 
     def close(self) -> None:
-        """Close the socket, which ends the jail."""
+        """Close the jail's socket, which ends the jail."""
         self.connection.close()
         for descriptor in self.descriptors:
             os.close(descriptor)
 
 
 class Warm:
-    """Starts the warm process and has it fork jails, always a jail in advance."""
+    """Starts the warm process and has it fork jails; one jail is always forked in advance."""
 
     def __init__(
         self,
@@ -95,10 +99,11 @@ class Warm:
         whole: bool = False,
         without: Sequence[str] | None = None,
     ) -> None:
-        """Start the warm process, or take over the process whose socket is `control`: see `split`.
+        """Start a warm process, or use the process whose socket is `control`: see `split`.
 
-        With `whole`, it also loads the parts of torch that few answers use: see `guest.preload`.
-        `without` names layers to leave out, instead of the environment variable `WITHOUT`.
+        With `whole`, the process also loads the parts of torch that few answers use: see
+        `guest.preload`. `without` names layers to leave out, instead of the environment variable
+        `WITHOUT`.
         """
         self.has_whole_torch = whole
         # Read the environment once, so that all warm processes of this object have equal layers.
@@ -107,11 +112,12 @@ class Warm:
         self._without = without
         if not set(self._without) <= set(LAYERS[1:]):
             raise CallError(f"{WITHOUT} takes names of layers: {' '.join(LAYERS[1:])}")
-        self._with_more: Warm | None = None  # with all of torch, once an answer needs that
+        # A second warm process with all of torch, started when an answer needs it.
+        self._with_more: Warm | None = None
         self._ahead: _Ordered | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: Ready | None = None
-        self.forker = 0  # counts the warm processes that have been started
+        self.forker = 0  # the number of the current warm process: 1 for the first that was started
         if control is None:
             self._start()
         else:
@@ -131,7 +137,7 @@ class Warm:
                     "LANG": "C.UTF-8",
                     "OMP_NUM_THREADS": "1",
                     "PYTHONDONTWRITEBYTECODE": "1",
-                    "HOME": "/",  # torch needs it, and a user of a container may have none
+                    "HOME": "/",  # torch needs a value, and a user of a container may have none
                     # Otherwise torch creates a folder in the temporary directory.
                     "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),
                     **{name: os.environ[name] for name in PROCESSOR if name in os.environ},
@@ -147,9 +153,10 @@ class Warm:
         self.forker += 1
 
     def split(self) -> socket.socket | None:
-        """Fork another warm process; returns its socket, or None if the warm process has ended.
+        """Have the warm process fork a second warm process, which another process can use.
 
-        The socket is for a `Warm` in another process. Torch need not be loaded yet.
+        Returns the socket for a `Warm` in that other process, or None if the warm process has
+        ended. May be called before torch is loaded.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -167,7 +174,7 @@ class Warm:
         if self._ready is None:
             try:
                 report = self._read()
-            except HostFault:  # it may have been killed while it loaded
+            except HostFault:  # the warm process may have been killed while it loaded torch
                 self.close()
                 self._start()
                 report = self._read()
@@ -186,7 +193,7 @@ class Warm:
         return tuple(layer for layer in LAYERS if layer not in self.ready.missing)
 
     def open(self, limits: Limits) -> Jail:
-        """A fresh jail; restarts a warm process that has died."""
+        """A fresh jail; starts the warm process again if it has ended."""
         if limits.whole_torch and not self.has_whole_torch:
             if self._with_more is None:
                 self._with_more = type(self)(whole=True, without=self._without)
@@ -207,11 +214,14 @@ class Warm:
             raise HostFault(f"no jail can be made: {error}") from None
 
     def _next(self, limits: Limits) -> Jail:
-        """Take the jail that was forked in advance, if it has these limits, and order another."""
+        """A jail with these limits: the one forked in advance, or a new one.
+
+        If the jail forked in advance is taken, orders another.
+        """
         if self._ahead is None:
             self._ahead = self._order(limits)
         self._await_reply(self._ahead)
-        if self._ahead.limits != limits:  # the test sets its own limit
+        if self._ahead.limits != limits:  # some tests set their own memory limit
             return self._delivered(self._await_reply(self._order(limits)))
         ordered, self._ahead = self._ahead, None
         jail = self._delivered(ordered)
@@ -228,7 +238,7 @@ class Warm:
         return _Ordered(limits, ours)
 
     def _await_reply(self, ordered: _Ordered) -> _Ordered:
-        """Read the reply to an order; must happen before the next command."""
+        """Read the reply to an order; must be called before the next command is sent."""
         if ordered.answer is None:
             ordered.answer, ordered.descriptors, _, _ = socket.recv_fds(self._control, 256, 1)
         return ordered
@@ -244,15 +254,18 @@ class Warm:
         return Jail(self, ordered.connection, pid, ordered.descriptors[0])
 
     def reap(self, pid: int, forker: int) -> int:
-        """The signal that ended a jail of this forker, or its exit code times minus one."""
-        if forker != self.forker:  # the jails of a dead warm process died with it
+        """The signal that ended a jail, or the jail's exit code times minus one.
+
+        `forker` is the number of the warm process that forked the jail.
+        """
+        if forker != self.forker:  # that warm process has ended, and its jails were killed then
             return signal.SIGKILL
         try:
             if self._ahead is not None:
                 self._await_reply(self._ahead)
             self._control.send(msgspec.msgpack.encode(Reap(pid)))
             return msgspec.msgpack.decode(self._read(), type=int)
-        except (OSError, HostFault):  # the warm process is dead, and its jails with it
+        except (OSError, HostFault):  # the warm process has ended, and its jails were killed then
             return signal.SIGKILL
 
     def _read(self) -> bytes:
@@ -262,7 +275,7 @@ class Warm:
         return message
 
     def close(self) -> None:
-        """End the warm process; its jails die with it."""
+        """End the warm process and its jails."""
         if self._with_more is not None:
             self._with_more.close()
             self._with_more = None
@@ -273,7 +286,7 @@ class Warm:
         if self._process is None:  # a split process, which ends by itself
             return
         if self._ready is None:
-            self._process.kill()  # it notices the closed socket only after it has loaded torch
+            self._process.kill()  # the process does not read its socket until torch is loaded
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -288,7 +301,7 @@ class Warm:
 
 
 class Jail(Wired):
-    """A forked process that runs a submission."""
+    """The channel to a jail: a forked and locked process that runs a submission."""
 
     def __init__(self, warm: Warm, connection: socket.socket, pid: int, pidfd: int) -> None:
         self._warm = warm
@@ -302,15 +315,15 @@ class Jail(Wired):
         self._poll.register(connection, select.POLLIN)
         self._received = bytearray()
         self._used = 0.0
-        # The time of the last check, and the seconds for which the jail had worked by then.
+        # The time of the last check, and the result of `_at_work` then.
         self._at_work: tuple[float, float] | None = None
-        self._locked = False
-        self._stopped = False  # whether we killed it
+        self._locked = False  # whether the jail has reported that it is locked
+        self._stopped = False  # whether the kit killed the jail
         self._idle_limit = IDLE_TEST
-        self.ended_by: int | None = None  # see `Warm.reap`; None while it runs
+        self.ended_by: int | None = None  # see `Warm.reap`; None while the jail runs
 
     def cpu_seconds(self) -> float:
-        """The CPU time of all its threads so far."""
+        """The CPU time that all threads of the jail have used so far."""
         with contextlib.suppress(OSError):
             self._used = time.clock_gettime(self._clock)
         return self._used
@@ -318,8 +331,8 @@ class Jail(Wired):
     def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
         """See `Wired`.
 
-        `cpu_seconds` limits the CPU time from now on. The backstop is a wall clock with ten times
-        that limit; it also serves kernels that do not report idle time.
+        `cpu_seconds` limits the CPU time of this request. The wall time may be ten times that
+        limit; on kernels that do not report idle time, only this limit ends a sleeping jail.
         """
         cpu_limit = self.cpu_seconds() + cpu_seconds
         wall_limit = time.monotonic() + WALL_FACTOR * cpu_seconds
@@ -337,7 +350,10 @@ class Jail(Wired):
             raise self._died() from None
 
     def _require_locked(self, report: bytes) -> None:
-        """Check the first frame: it lists layers that failed, and no student code has run yet."""
+        """Raise `HostFault` if the jail's first frame, a report about itself, lists failed layers.
+
+        Student code cannot forge the report: it is sent before any student code runs.
+        """
         lost = msgspec.msgpack.decode(report, type=dict[str, str])
         if lost:
             self.close()
@@ -346,7 +362,7 @@ class Jail(Wired):
         self._locked = True
 
     def _frame(self, cpu_limit: float, wall_limit: float) -> bytes:
-        """Wait for the next frame."""
+        """Wait for the next frame; raises `StudentLost` if a limit is exceeded."""
         received = self._received
         while len(received) < (end := HEADER + int.from_bytes(received[:HEADER], "little")):
             if end - HEADER > wire.MAX_REPLY:
@@ -357,13 +373,13 @@ class Jail(Wired):
         return frame
 
     def _receive(self, cpu_limit: float, wall_limit: float) -> None:
-        """Wait a tick for more bytes, and check the limits."""
+        """Wait for more bytes, for at most `TICK` seconds, and check the limits."""
         ready = self._poll.poll(TICK * 1000)
         if not ready:
             self._note_rest()
             if self.idle_seconds > self._idle_limit:
                 raise self.lost("timeout", IDLE)
-        # Also while bytes arrive: a jail could send them one by one.
+        # Check also when bytes have arrived: a jail could send them one by one, without an end.
         if time.monotonic() > wall_limit or self.cpu_seconds() > cpu_limit:
             raise self.lost("timeout", TOO_LONG)
         if ready:
@@ -374,7 +390,7 @@ class Jail(Wired):
                 self._received += data
 
     def _note_rest(self) -> None:
-        """Add the time since the last check in which the jail neither ran nor waited to run."""
+        """Add idle time: since the last check, the time when the jail neither ran nor waited to."""
         now, before = time.monotonic(), self._at_work
         at_work, rests = _at_work(self._pid)
         self._at_work = (now, at_work)
@@ -387,7 +403,7 @@ class Jail(Wired):
         return StudentLost(status, text)
 
     def _died(self) -> StudentLost:
-        # The jail closed its socket: usually it is dead, and `close` finds the signal.
+        # The jail's socket is closed. Usually the jail has ended, and `close` finds the reason.
         self.close()
         assert self.ended_by is not None
         if self.ended_by == signal.SIGKILL and not self._stopped:
@@ -407,9 +423,9 @@ class Jail(Wired):
                 return StudentLost("crashed", by_signal(number))
 
     def close(self, grace: float = 0.25) -> None:
-        """Kill the jail and reap it.
+        """Kill the jail, and have the warm process wait for it.
 
-        A jail that is already ending gets `grace` seconds, so that its own exit code is seen.
+        A jail that is already ending gets `grace` seconds, to end with its own exit code.
         """
         if self.ended_by is not None:
             return
@@ -419,7 +435,8 @@ class Jail(Wired):
             if not select.select([self._pidfd], [], [], grace)[0]:
                 self._stopped = True
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            # Its children too: a jail leads a process group, and keeps its pid until it is reaped.
+            # Kill the jail's children too: a jail leads a process group. No other process can have
+            # the group's id yet: the jail keeps its pid until `reap`.
             os.killpg(self._pid, signal.SIGKILL)
         except OSError:
             pass
@@ -435,10 +452,10 @@ def by_signal(number: int) -> str:
 
 
 def _at_work(pid: int) -> tuple[float, bool]:
-    """Seconds for which a process ran or waited for a processor; and whether it rests now.
+    """Seconds for which a process ran or waited for a processor, and whether it is idle now.
 
-    It rests if each of its threads sleeps or is stopped, and none reads from a disk. If the kernel
-    does not report this, the process never rests.
+    A process is idle if all its threads sleep or are stopped, and none waits for a disk. If the
+    kernel does not report this, the process counts as busy.
     """
     nanoseconds, rests = 0, True
     try:
@@ -452,14 +469,14 @@ def _at_work(pid: int) -> tuple[float, bool]:
     return nanoseconds / 1e9, rests and nanoseconds > 0
 
 
-# --- are the layers enough to grade with? --------------------------------------------------------
+# --- whether the layers are enough for grading ---------------------------------------------------
 
 
 def shortfall(backend: Backend, secrets: Sequence[Path]) -> str | None:
-    """Why submissions could reach `secrets` (files and folders), or None if they cannot.
+    """Why submissions could read `secrets` (files and folders), or None if they cannot.
 
-    Grading needs a filter of system calls, and either Landlock or a user for each jail. No
-    submission may be able to read a file that decides its grade.
+    Grading needs a filter of system calls, and also either Landlock or an own user for each jail. A
+    submission must not be able to read a file that decides its grade.
     """
     if not backend.layers:
         return "they do not run in jails"

@@ -1,7 +1,8 @@
-"""The trusted end of the wall: one submission's session, through as many processes as it takes.
+"""A session: sends the calls of one submission's tests to a process, and replaces a lost process.
 
-No reply is believed. A process that stays silent, answers nonsense or too much, or dies is *lost*:
-the running test gets a status of its own, and the next test a fresh process.
+No reply is trusted. A process is *lost* if it does not reply in time, if its reply is invalid or
+too large, or if it ends. The running test then gets a status that names the reason, such as
+``timeout``, and the next test gets a fresh process.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from grader import wire
 from grader.sandbox.budget import IDLE_TEST, Budget, Left, Used
 
 Loss = Literal["timeout", "memory", "crashed"]
-Device = Literal["cpu", "cuda"]  # on which a submission computes
+Device = Literal["cpu", "cuda"]  # the device on which a submission computes
 Answer = TypeVar("Answer")
 
-TRIES = 3  # of a request: the process may be killed by the machine, and so may the next
+TRIES = 3  # how often a request is sent if the system kills the process each time
 
 
 class StudentLost(Exception):
-    """The student's process gave no usable answer; ``status`` is the status of the test."""
+    """The student's process gave no usable reply; ``status`` is the status of the test."""
 
     def __init__(self, status: Loss, text: str) -> None:
         super().__init__(text)
@@ -33,43 +34,47 @@ class StudentLost(Exception):
 
 
 class Killed(StudentLost):
-    """Ended by a signal that we did not send: by the submission, or by the machine.
+    """The process was ended by a signal that the kit did not send.
 
-    `Session` asks a fresh process the same before it believes that it was the submission.
+    The submission or the system may have sent it. Therefore `Session` repeats the request in a
+    fresh process; only repeated kills count against the submission.
     """
 
 
 class LacksTorch(Killed):
-    """Ended since it asked for a part of torch that was not loaded; in the next process it is."""
+    """The process ended because it imported a part of torch that was not loaded.
+
+    The next process has all parts.
+    """
 
 
 @dataclass(frozen=True)
 class Limits:
-    """A submission's limits: CPU seconds per test and in all, and memory above the baseline."""
+    """A submission's limits of CPU time and memory."""
 
     test_seconds: float = 5.0
     submission_seconds: float = 120.0
-    memory_mb: int = 1024
+    memory_mb: int = 1024  # in addition to the memory of a process without a submission
     whole_torch: bool = False  # whether to load the parts of torch that few answers use
 
 
 class Channel(Protocol):
-    """Where a submission answers: a process of its own, or definitions of this very process.
+    """A connection to definitions, which answers requests.
 
-    There are three. `sandbox.jails.Jail` and `unsandboxed.worker.Worker` are `Wired`;
-    `unsandboxed.in_process.InProcess` answers right here.
+    There are three kinds. `sandbox.jails.Jail` and `unsandboxed.worker.Worker` connect to another
+    process, see `Wired`. `unsandboxed.in_process.InProcess` answers in this process.
     """
 
-    idle_seconds: float  # so far, in all its answers; 0 where it cannot be measured
+    idle_seconds: float  # the idle time in all requests so far; 0 if it cannot be measured
 
     def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
-        """Send a request and wait for the reply; raise `StudentLost` when there is none."""
+        """Send a request and wait for the reply; raise `StudentLost` if there is none."""
 
     def cpu_seconds(self) -> float:
-        """CPU time used so far."""
+        """The CPU time used so far."""
 
     def close(self) -> None:
-        """End the process and everything it holds."""
+        """Close the channel, and end its process if that cannot serve another submission."""
 
 
 class Wired(Channel):
@@ -79,11 +84,11 @@ class Wired(Channel):
 
     @abstractmethod
     def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
-        """Send a request and wait for the reply; raise `StudentLost` when there is none."""
+        """Send the bytes of a request and wait for those of the reply; raises `StudentLost`."""
 
     @abstractmethod
     def lost(self, status: Loss, text: str) -> StudentLost:
-        """End the process, which gives no usable answer; returns the exception to raise."""
+        """End a process that gave no usable reply; returns the exception to raise."""
 
     def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
         """See `Channel`."""
@@ -99,35 +104,35 @@ class Wired(Channel):
 
 @dataclass(frozen=True)
 class StudentCall:
-    """A call of the student's code and its outcome; None if there was none."""
+    """A call of the student's code and its outcome; None if the process was lost."""
 
     call: wire.Call
     outcome: wire.Outcome | None
 
 
 class Backend(Protocol):
-    """Where student code runs: in jails, or in a worker process."""
+    """The source of channels, and so the place where student code runs: jails or workers."""
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """The isolation layers of each channel."""
+        """The names of the isolation layers that each channel has."""
 
     def open(self, limits: Limits) -> Channel:
         """A channel to a process in which no submission has run yet."""
 
 
 class Nowhere:
-    """The back end of a desk at which no submission is seated: it starts no process."""
+    """A back end for uses without a submission: it starts no process."""
 
     layers: tuple[str, ...] = ()
 
     def open(self, limits: Limits) -> Channel:
-        """Never called."""
+        """Never called; required by `Backend`."""
         raise NotImplementedError(limits)
 
 
 class Session:
-    """One submission behind a channel, through as many processes as it takes."""
+    """The tests' connection to one submission; starts a new process when one is lost."""
 
     def __init__(
         self,
@@ -137,10 +142,11 @@ class Session:
         forbidden: Mapping[str, tuple[str, ...]] | None = None,
         first: str = "",
     ) -> None:
-        """`forbidden` are torch functions by exercise; raises `StudentLost` for an odd text.
+        """Start a process, and list the submission's definitions in it.
 
-        The process that lists the submission's definitions also serves the tests of the exercise
-        `first`.
+        `forbidden` are the forbidden torch functions of each exercise, by its name. The process
+        also serves the tests of the exercise `first`. Raises `StudentLost` if the definitions
+        cannot be listed.
         """
         self._forbidden_by = forbidden or {}
         self._open_channel = open_channel
@@ -153,12 +159,12 @@ class Session:
         self._forbidden = self._forbids(first)
         self._memory_mb = limits.memory_mb  # of the process that is running
         self._answered: list[wire.Run] = []  # the running test's requests so far
-        self._killed = False  # whether the running test's process was
-        self.printed = ""  # by the running test, up to a limit
-        self.calls: list[Any] = []  # the running test's calls and their outcomes, where `listens`
+        self._killed = False  # whether the running test's process was killed, see `Killed`
+        self.printed = ""  # text that the running test's calls printed, up to a limit
+        self.calls: list[Any] = []  # if `listens`: the running test's calls and their outcomes
         self.listens = False
         self._listed = False
-        # Answered before any line of the submission runs: this reply is not forged.
+        # The submission cannot forge this reply: it is sent before any line of the submission runs.
         self.listing = self._retrying(self._start)
         self._listed = True
 
@@ -166,7 +172,7 @@ class Session:
         self._killed = False
         self._channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
         wanted, others = self._opening.wanted, self._opening.others
-        if self._listed:  # by an earlier process: this one only loads the answers that are called
+        if self._listed:  # an earlier process did: this process loads only the answers it needs
             wanted, others = (), (*wanted, *others)
         opening = wire.Open(self._opening.sources, wanted, self._forbidden, others)
         reply = self._exchange(opening, self._budget.left_to_list(self._used()))
@@ -175,7 +181,10 @@ class Session:
         return reply
 
     def _retrying(self, ask: Callable[[], Answer]) -> Answer:
-        """The reply; after a kill, `ask` is called again, and has a fresh process answer."""
+        """Call `ask` and return its result; call it again if the process was killed.
+
+        `ask` starts a fresh process after a kill.
+        """
         for _ in range(TRIES - 1):
             with suppress(Killed):
                 return ask()
@@ -185,10 +194,10 @@ class Session:
         return self._forbidden_by.get(exercise, ())
 
     def begin_test(self, seed: int, exercise: str = "", memory_mb: int | None = None) -> None:
-        """Forget handles, seed the guest's generators, and give the test its time and memory.
+        """Forget handles, seed the guest's random generators, and set the test's time and memory.
 
-        A process loses the functions that an exercise forbids, and its memory limit stays: a test
-        that differs in either needs a fresh process.
+        A process cannot get forbidden functions back, nor change its memory limit. Therefore a test
+        with other forbidden functions or another memory limit gets a fresh process.
         """
         self._answered.clear()
         self.printed = ""
@@ -205,11 +214,14 @@ class Session:
 
     @property
     def in_cells(self) -> bool:
-        """Whether the submission is what ran in a notebook's kernel."""
+        """Whether the submission consists of the cells that ran in a notebook's kernel."""
         return any(source.name == wire.KERNEL for source in self._opening.sources)
 
     def line(self, place: wire.Place | None) -> wire.Place | None:
-        """A place that a reply names, as a line of the submission; None if it has no such line."""
+        """Check a place from a reply, and take its text from the submission.
+
+        Returns None if the submission has no such line.
+        """
         if place is None:
             return None
         lines = wire.lines_around(place, self._opening.sources)
@@ -219,15 +231,15 @@ class Session:
         return wire.Place(place.file, place.line, text, place.cell)
 
     def later(self, call: wire.Call) -> None:
-        """Queue a call whose outcome is not needed; it travels with the next call.
+        """Queue a call whose outcome is not needed; it is sent together with the next call.
 
-        Raises `StudentLost` where the process that holds the test's objects is gone.
+        Raises `StudentLost` if the process with the test's objects has ended.
         """
         self._time_left()
         self._queue.append(call)
 
     def run(self, *calls: wire.Call) -> list[wire.Outcome]:
-        """Send these calls in one message, and return their outcomes: fewer if one raised."""
+        """Send calls in one message; returns their outcomes, up to the first that raised."""
         queued, self._queue = self._queue, []
         request = wire.Run([*queued, *calls])
         try:
@@ -242,15 +254,15 @@ class Session:
         self.printed = (self.printed + reply.printed)[: wire.MAX_TEXT]
         outcomes = reply.outcomes
         if len(outcomes) <= len(queued) and any(isinstance(o, wire.Raised) for o in outcomes):
-            return outcomes[-1:]  # a queued call raised: its exception is the answer
+            return outcomes[-1:]  # a queued call raised: return its exception
         if len(outcomes) > len(queued) + len(calls):
             raise self._drop(StudentLost("crashed", "more answers than questions"))
         return outcomes[len(queued) :]
 
     def _reply(self, request: wire.Run) -> wire.Reply:
-        """The reply of the running process; of a fresh one, once the running one was killed.
+        """Send a request to the process; start a fresh process first if the last was killed.
 
-        The fresh one is asked all that the test asked before, so that it holds the same objects.
+        The test's earlier requests are repeated in a fresh process, to make the same objects.
         """
         if self._killed:
             self._start()
@@ -264,7 +276,7 @@ class Session:
             self.calls += map(StudentCall, calls, outcomes)
 
     def _time_left(self) -> Left:
-        """The time for the next call; raises `StudentLost` without a process to call."""
+        """The time left for the next call; raises `StudentLost` if there is no process."""
         if self._channel is None:
             raise StudentLost("crashed", "its process is gone since an earlier call of this test")
         return self._budget.left(self._used())
@@ -276,7 +288,7 @@ class Session:
         return Used(self._channel.cpu_seconds(), self._channel.idle_seconds)
 
     def _exchange(self, request: wire.Request, left: Left) -> wire.Reply:
-        """Send a request; drop the process if it has no time left or gives no usable reply."""
+        """Send a request; end the process if no time is left or the reply is unusable."""
         assert self._channel is not None
         if left.seconds <= 0:
             text = f"the time for this {left.whose} is used up"

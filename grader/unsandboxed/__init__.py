@@ -1,15 +1,15 @@
-"""The channels without a wall: a student's own worker, and our own definitions.
+"""Channels to code that runs outside a jail: in a worker, in a fork, or in this very process.
 
-These channels do not isolate student code, and a grade made with them says so (`--device cuda`
-needs them). This room knows the guest, the wire and the sandbox's channels. It must not know any
-test, reference or point.
+These channels do not isolate student code, and a grade made with such a channel says so (`--device
+cuda` needs a worker). This room knows the guest, the wire and the sandbox's channels. It must not
+know any test, reference or point.
 
-An auditor reads, after `sandbox`:
+To audit the trust boundary, read these modules after `sandbox`:
 
 1. `worker`: a process that serves one submission after another, for notebooks and for machines
-   without jails. Its other end is `grader.guest.work`.
-2. `in_process`: the only channel to definitions of this process: our own, and the text of a student
-   who watches it run.
+   without jails. `grader.guest.work` is the code of that process.
+2. `in_process`: the only channel to definitions in this process. They are the kit's own, or those
+   of a student who watches their own code run.
 3. `forked`: a fork of this process for known mistakes, which may never end.
 4. `text`: finds the statements that a check would load from a text, without running them.
 """

@@ -1,7 +1,7 @@
-"""Our own code in a fork of this process, within limits: a known mistake may never end.
+"""Run the kit's own code in a fork of this process, with limits: a known mistake may never end.
 
-A fork is ready in some 20 ms, and knows all that this process knows: no text of a student's comes
-here. The kernel ends it when it takes too long, even if this process is gone by then.
+A fork is ready in some 20 ms. It has all data of this process in memory, and must not run a
+student's code. The kernel ends a fork that takes too long, even if this process ended before it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Answer = Callable[[Any], bytes]
 
 
 class Ended(Exception):
-    """The fork took too much time or memory, or went down."""
+    """The fork exceeded its time or memory, or ended by itself."""
 
 
 def possible() -> bool:
-    """Whether torch survives a fork here; macOS and a GPU's driver do not let it."""
+    """Whether torch works in a fork on this machine: only on Linux, and only without a GPU."""
     return sys.platform == "linux" and not torch.accelerator.is_available()
 
 
@@ -38,12 +38,16 @@ class Forked:
     """A fork of this process that answers questions, each within the limits of a test."""
 
     def __init__(self, answer: Answer, limits: Limits) -> None:
-        """It knows what `answer` knows now, and keeps what it learns for the next question."""
+        """Fork this process; the fork calls `answer` for each question.
+
+        The fork has a copy of this process's objects, and keeps changes to them between questions.
+        """
         self._line, theirs = Pipe()
-        # A fork that Ctrl-C wakes before it is set up would go on as if it were this process.
+        # If Ctrl-C arrived in the fork before `_serve` is ready, the fork would continue as a
+        # second copy of this process.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:
-            with warnings.catch_warnings(action="ignore"):  # of threads: the fork needs none
+            with warnings.catch_warnings(action="ignore"):  # about threads, which the fork lacks
                 self._pid = os.fork()
             if self._pid == 0:
                 _serve(theirs, answer, limits, before)
@@ -53,9 +57,9 @@ class Forked:
         self.ended = False
 
     def ask(self, question: object) -> bytes:
-        """The answer to a picklable question; raises `Ended`.
+        """The fork's answer to a picklable question; raises `Ended` if there is none.
 
-        After `Ended` or Ctrl-C the fork is closed.
+        After `Ended` or Ctrl-C, the fork is closed.
         """
         try:
             self._line.send(question)
@@ -68,7 +72,7 @@ class Forked:
             raise
 
     def close(self) -> None:
-        """End it, whatever it is at."""
+        """End the fork, even if it is busy."""
         if not self.ended:
             self.ended = True
             self._line.close()
@@ -80,7 +84,7 @@ class Forked:
 
 
 def _serve(line: Connection, answer: Answer, limits: Limits, unblocked: set[int]) -> NoReturn:
-    """Answer until nobody asks; it never returns into what this process was at."""
+    """Answer questions until the pipe is closed; never return to the code that forked."""
     try:
         _let_go(line, unblocked)
         _give(limits.test_seconds)
@@ -96,7 +100,7 @@ def _serve(line: Connection, answer: Answer, limits: Limits, unblocked: set[int]
 
 
 def _let_go(line: Connection, unblocked: set[int]) -> None:
-    """Of all that belongs to the process that asks: Ctrl-C, files, sockets, old objects."""
+    """Release what the fork inherited: signal handlers, open files and sockets, old objects."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for ends_it in (signal.SIGTERM, signal.SIGALRM, signal.SIGPROF):
         signal.signal(ends_it, signal.SIG_DFL)
@@ -104,13 +108,13 @@ def _let_go(line: Connection, unblocked: set[int]) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    # A jail is over when its socket is closed: everywhere.
+    # A jail ends only when its socket is closed in every process, also in this fork.
     os.closerange(3, line.fileno())
     os.closerange(line.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
-    gc.freeze()  # looks for garbage would copy all that is shared
+    gc.freeze()  # otherwise garbage collection would copy the pages shared with the other process
 
 
 def _give(seconds: float) -> None:
-    """Time for one answer, after which the kernel ends this process; 0 takes the limit away."""
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # CPU time
+    """Let the kernel end this process after so many seconds of CPU time; 0 removes the limit."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # counts CPU time
     signal.setitimer(signal.ITIMER_REAL, WALL_FACTOR * seconds)

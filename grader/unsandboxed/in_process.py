@@ -1,6 +1,7 @@
-"""The channel to definitions of this process, behind the same proxies as a jail's definitions.
+"""The channel to definitions in this process; tests call them through the same proxies as a jail's.
 
-It neither isolates nor limits them. They are our own, or a student's on the student's own computer.
+The channel neither isolates nor limits these definitions. They are the kit's own, or a student's on
+the student's own computer.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from grader.guest.server import Guest, Prints
 from grader.sandbox.budget import Left
 from grader.wire.source import SourceFile
 
-# Counting operations makes torch load its compiler, which creates a folder unless this names an
-# existing one. The folder stays empty.
+# Counting operations makes torch load its compiler. The compiler creates a folder, unless this
+# variable names an existing folder. It writes no file there.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
 
 KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
@@ -37,11 +38,11 @@ KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
 COLLECTING = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 Do = Callable[[], wire.Outcome]
-Around = Callable[[wire.Call, Do], wire.Outcome]  # makes a call, and sees what comes of it
+Around = Callable[[wire.Call, Do], wire.Outcome]  # wraps a call: runs it, and returns its outcome
 
 
 class InProcess:
-    """A channel to a guest of this process."""
+    """A channel to a `Guest` in this process."""
 
     idle_seconds = 0.0
 
@@ -52,16 +53,20 @@ class InProcess:
         listing: wire.Listing | None = None,
         around: Around | None = None,
     ) -> None:
-        """`listing` describes definitions that exist already; else the guest loads a text.
+        """Make a channel to `guest`.
 
-        `around` makes each call, one by one.
+        `listing` describes definitions that exist already; without it, the guest loads a
+        submission's text. `around` wraps each call.
         """
         self._guest = guest
         self._listing = listing
         self._around = around
 
     def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
-        """Do it here and now. Time is not limited: whoever waits can press Ctrl-C."""
+        """Answer the request in this process, at once.
+
+        Time is not limited: the user can press Ctrl-C.
+        """
         del left
         if self._listing is not None and isinstance(request, wire.Open):
             return self._listing
@@ -83,18 +88,18 @@ class InProcess:
         return reply.outcomes[0]
 
     def cpu_seconds(self) -> float:
-        """Nothing that counts."""
+        """Always 0: the time in this process counts against no limit."""
         return 0.0
 
     def close(self) -> None:
-        """Let imports find what they found before a text was loaded."""
+        """Remove a loaded submission's modules, so that imports no longer find them."""
         if self._guest.submission is not None:
             uninstall()
 
 
 @contextmanager
 def unseen_prints() -> Iterator[Prints]:
-    """Hide prints; the returned object keeps the beginning of them."""
+    """Hide printed text inside a ``with``; the `Prints` object keeps the first characters."""
     prints = Prints()
     with redirect_stdout(prints), redirect_stderr(prints):
         yield prints
@@ -102,7 +107,7 @@ def unseen_prints() -> Iterator[Prints]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Give back torch's settings and all random generators as they were before."""
+    """Restore torch's settings and all random generators after a ``with``."""
     generators = torch.get_rng_state(), np.random.get_state(), random.getstate()
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
     try:
@@ -118,17 +123,17 @@ def undisturbed() -> Iterator[None]:
         random.setstate(generators[2])
 
 
-# --- our own definitions --------------------------------------------------------------------------
+# --- the kit's own definitions --------------------------------------------------------------------
 
 
 def ours(definitions: Mapping[str, Any]) -> InProcess:
-    """A channel to known mistakes and the like, whose results are compared with a student's."""
+    """A channel to the kit's own definitions, such as known mistakes."""
     found = wire.Listing([_found(*named) for named in definitions.items()])
     return InProcess(_Ours(definitions.__getitem__), listing=found)
 
 
 class _Ours(Guest):
-    """A guest with definitions of our own: Ctrl-C in them is meant for us, and passes through."""
+    """A guest with the kit's own definitions: Ctrl-C in a definition ends the command as usual."""
 
     def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
         if isinstance(error, KeyboardInterrupt):
@@ -138,12 +143,15 @@ class _Ours(Guest):
 
 @cache
 def _found(name: str, definition: Any) -> wire.Found:
-    """The listing that a jail would give; without names of arguments, tests pass by position."""
+    """The listing that a jail would report for a definition.
+
+    If the names of the arguments are unknown, tests pass arguments by position.
+    """
     if not isinstance(definition, type):
         return wire.Found(name, "found", "function", arguments=_arguments(definition))
     made = _arguments(definition.__init__)  # type: ignore[misc]
     called = _arguments(getattr(definition, "forward", None))
-    return wire.Found(  # without self
+    return wire.Found(  # [1:] leaves out ``self``
         name, "found", "class", arguments=made and made[1:], forward=called and called[1:]
     )
 
@@ -161,11 +169,11 @@ def _arguments(function: Any) -> list[wire.Argument] | None:
     ]
 
 
-# --- a text that is loaded here -------------------------------------------------------------------
+# --- a submission's text, loaded into this process ------------------------------------------------
 
 
 class Loaded(Guest):
-    """A guest that takes nothing out of torch, and keeps the last exception with its traceback."""
+    """A guest that removes no operations from torch, and keeps the last exception."""
 
     def __init__(self) -> None:
         super().__init__(take_away=False)
@@ -173,7 +181,7 @@ class Loaded(Guest):
 
     @property
     def files(self) -> Sequence[SourceFile]:
-        """The files of the text that is loaded."""
+        """The files of the loaded submission."""
         return self.submission.files if self.submission is not None else ()
 
     def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:

@@ -1,4 +1,4 @@
-"""Finds the statements that a check would load from a submission's text, without running them."""
+"""Find the statements that a check would load from a submission's text, without running them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Extent:
     """The code of an answer and of all statements that it uses; empty without an answer."""
 
     code: frozenset[str]
-    unknown: frozenset[str]  # names that this code looks up, and no statement makes
+    unknown: frozenset[str]  # names that this code looks up, and that no statement defines
 
 
 def extents(
     sources: Sequence[SourceText], units: Mapping[str, str], names: Iterable[str]
 ) -> Mapping[str, Extent]:
-    """The extents of these exercises; `units` has the unit of every exercise of the course."""
+    """The `Extent` of each exercise in `names`; `units` gives the unit of every exercise."""
     wanted = tuple(Wanted(name, unit, "") for name, unit in units.items())
     loaded = LoadedSubmission(sources, (), wanted)
     found = {}

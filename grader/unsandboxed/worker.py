@@ -1,9 +1,9 @@
-"""The trusted end of workers: for notebooks, for checks without fork, and for a GPU.
+"""Workers, seen from the trusted process: for notebooks, for systems without fork, and for GPUs.
 
-A worker runs one submission after another in a process with torch loaded. Its spare has torch
-loaded too, and takes over at once if a submission never ends or crashes the process. A worker
-isolates nothing. This module uses only calls that Windows and macOS have. It does not import torch,
-so the first worker can load torch at the same time as the process that starts it.
+A worker is a process with torch loaded that runs one submission after another. A spare worker has
+torch loaded too, and takes over at once if a submission never ends or crashes its process. A worker
+does not isolate a submission. This module uses only calls that Windows and macOS have. It does not
+import torch: the first worker and the process that starts it can load torch at the same time.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from grader.wire import MAX_REPLY, frames
 from grader.wire.frames import TIMED_OUT, Begin, WorkerReady, fingerprint
 
 COMMAND = (sys.executable, "-I", "-m", "grader.guest.work")
-# A worker ends itself after its CPU time. It cannot see a sleep, or a long step inside a library:
-# those are limited here by wall time, this many times the CPU limit, since the machine is shared.
+# A worker ends itself after its CPU time. It cannot interrupt a sleep, or a long step inside a
+# library. Therefore this module also limits the wall time of an answer: to PATIENCE times the CPU
+# limit, since other programs use the machine too, plus SLACK seconds.
 PATIENCE = 2
-SLACK = 1.0  # seconds more for each answer
+SLACK = 1.0
 TIDYING = 5.0  # seconds for a worker to undo a submission's changes
 GRACE = 0.25  # seconds for a process to end by itself
 TICK = 0.2  # seconds between checks for Ctrl-C, which does not interrupt a wait on Windows
@@ -47,11 +48,11 @@ BackendName = Literal["auto", "jail", "worker"]
 
 
 def backend(name: BackendName = "auto", device: Device = "cpu") -> AbstractContextManager[Backend]:
-    """Start a back end; it loads torch in the background.
+    """Start a back end, which loads torch in the background.
 
-    ``auto`` is a jail wherever one can be, and a worker elsewhere. A worker isolates nothing: it is
-    for a student's own checks, and for a GPU, which no jail may touch. Raises `CallError` where a
-    jail is asked for and cannot be.
+    ``auto`` starts jails if the system supports them, and otherwise workers. A worker does not
+    isolate a submission: it is for a student's own checks, and for a GPU, which a jail cannot use.
+    Raises `CallError` for ``jail`` on a system or a device that does not support jails.
     """
     possible = sys.platform == "linux" and hasattr(os, "fork")
     if name == "jail" and device != "cpu":
@@ -65,14 +66,14 @@ def backend(name: BackendName = "auto", device: Device = "cpu") -> AbstractConte
 
 @cache
 def of_this_kernel() -> Workers:
-    """The workers of a notebook's kernel: they start at the first call, and end with the kernel."""
+    """The notebook kernel's workers, which start at the first call and end with the kernel."""
     workers = Workers(spare=_memory_is_free())
     atexit.register(workers.close)
     return workers
 
 
 def _memory_is_free() -> bool:
-    """Whether there is memory for a spare, as far as the system says."""
+    """Whether the system reports enough free memory for a spare worker."""
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -94,13 +95,14 @@ class Process:
             env={
                 **os.environ,
                 "OMP_NUM_THREADS": "1",
-                "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),  # or it makes a folder there
+                # Otherwise torch creates a folder in the temporary directory.
+                "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),
             },
             cwd=tempfile.gettempdir(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # Ctrl-C is for the process that asks.
+            # Ctrl-C shall reach only the process that starts the worker.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
@@ -123,7 +125,7 @@ class Process:
         self._outbox.put(data)
 
     def receive(self, seconds: float) -> bytes | None:
-        """The next frame, or None if the process has ended; raises `TimeoutError`."""
+        """Wait for the next frame; None if the process has ended. Raises `TimeoutError`."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
@@ -131,14 +133,14 @@ class Process:
         raise TimeoutError
 
     def dismiss(self) -> None:
-        """End the submission: the process undoes its changes, and reports whether it could."""
+        """End the submission; the process undoes its effects, and reports whether it succeeded."""
         self._tidying = True
         self.send(b"")
 
     def usable(self) -> bool:
-        """Whether a submission can begin here; waits until it can.
+        """Wait for the process to be ready; returns whether it can serve another submission.
 
-        Raises `HostFault` for a process that never came to life.
+        Raises `HostFault` if the process could not start.
         """
         if not self._ready:
             self._see_ready()
@@ -169,7 +171,7 @@ class Process:
         self._ready = True
 
     def end(self, grace: float = 0.0) -> int:
-        """End it with all that it has started, unless it ends within `grace`; its exit code."""
+        """Return the exit code; kill the process and its children unless it ends within `grace`."""
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(grace)
         if self._popen.returncode is None:
@@ -190,7 +192,7 @@ def _read(stream: IO[bytes], inbox: queue.SimpleQueue[bytes | None]) -> None:
 
 
 def _write(stream: IO[bytes], outbox: queue.SimpleQueue[bytes | None]) -> None:
-    with suppress(OSError), stream:  # the process may have ended: that is seen where it is read
+    with suppress(OSError), stream:  # if the process has ended, the reading thread notices
         while (data := outbox.get()) is not None:
             frames.write(stream, data)
 
@@ -198,31 +200,32 @@ def _write(stream: IO[bytes], outbox: queue.SimpleQueue[bytes | None]) -> None:
 class Workers:
     """A worker and, with `spare`, a second process that waits with torch loaded.
 
-    Tensors of submissions are on `device`. Workers are no forks, so a GPU works in them.
+    Tensors of submissions are on `device`. It may be a GPU, since workers are not forked.
     """
 
     def __init__(self, device: str = "cpu", *, spare: bool = True) -> None:
         self._device = device
         self._spare = spare
-        self._lock = threading.Lock()  # a window may be closed while a thread of it checks
+        self._lock = threading.Lock()  # `close` may be called while another thread runs a check
         self._closed = False
-        # The first loads torch in the background while this process does; the spare comes after.
-        self._idle = [Process()]  # the last goes first, the spare is the first
+        # The first worker loads torch while this process does. The spare is started later.
+        # The last process is used next; if there are two, the first is the spare.
+        self._idle = [Process()]
         self._all = set(self._idle)
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """Nothing isolates a submission."""
+        """Always empty: a worker has no isolation layers."""
         return ()
 
     @property
     def pids(self) -> frozenset[int]:
-        """The ids of the running processes."""
+        """The process ids of the running workers."""
         with self._lock:
             return frozenset(process.pid for process in self._all)
 
     def open(self, limits: Limits) -> Worker:
-        """A place in a process that waits for a submission."""
+        """A channel to a process that is ready for a submission."""
         while True:
             process = self._next()
             try:
@@ -251,7 +254,7 @@ class Workers:
         return process
 
     def take_back(self, process: Process) -> None:
-        """A submission has ended well: the process serves the next one."""
+        """Keep a process for the next submission, after a submission that did not harm it."""
         with self._lock:
             wanted = len(self._idle) < 2 and not self._closed
             if wanted:
@@ -262,7 +265,7 @@ class Workers:
             self.drop(process)
 
     def drop(self, process: Process, grace: float = 0.0) -> int:
-        """End a process that is not needed any more, and return its exit code."""
+        """End a process that is no longer needed, and return its exit code."""
         code = process.end(grace)
         with self._lock:
             self._all.discard(process)
@@ -285,21 +288,21 @@ class Workers:
 
 
 class Worker(Wired):
-    """One submission's place in a worker process."""
+    """The channel to a submission in a worker process."""
 
     def __init__(self, workers: Workers, process: Process) -> None:
         self._workers = workers
         self._process = process
-        self._waited = 0.0  # seconds by the clock on the wall
-        self._owed = False  # whether the process has still to answer
+        self._waited = 0.0  # wall seconds spent waiting for answers
+        self._owed = False  # whether the process has yet to answer
         self._open = True
 
     def cpu_seconds(self) -> float:
-        """An estimate of the CPU time: the time spent waiting, less the share of other programs."""
+        """An estimate of the CPU time: a fraction of the wall time spent waiting for answers."""
         return self._waited / PATIENCE
 
     def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
-        """See `Wired`; the clock on the wall stands for `idle_seconds` too."""
+        """See `Wired`; the limit of wall time also replaces the limit `idle_seconds`."""
         del idle_seconds
         self._owed = True
         started = time.monotonic()
@@ -327,7 +330,7 @@ class Worker(Wired):
         return StudentLost("timeout" if code == TIMED_OUT else "crashed", _ending(code))
 
     def close(self) -> None:
-        """Give the process back; end it if it is still at something."""
+        """Give the process back to the `Workers`; end it if it has yet to answer."""
         if not self._open:
             return
         self._open = False
@@ -337,7 +340,7 @@ class Worker(Wired):
             self._workers.take_back(self._process)
 
 
-# On Windows the exit code names a crash: an access violation, or a stack overflow.
+# Exit codes of crashes. The last two are those of Windows: access violation and stack overflow.
 CRASHES = frozenset({-signal.SIGSEGV, -getattr(signal, "SIGBUS", 7), 0xC0000005, 0xC00000FD})
 
 

@@ -1,16 +1,16 @@
 """The messages between the trusted process and a student's process.
 
-A frame is an eight-byte little-endian length and usually a msgpack message. The message is decoded
-into the types below or refused. No message is unpickled, and none names a file, module or piece of
-code of the receiving side. This module does not import torch: commands that only start a process
-or read files load faster.
+A message travels in a frame: an eight-byte little-endian length, followed by the message in
+msgpack. A message is decoded into the types below, or refused. No message is unpickled. No message
+names a file, a module or a piece of code of the receiving side. This module does not import torch,
+so that commands that only start a process or read files load faster.
 
-Both sides of the wall import this folder, and it imports no other room. It is the first of the
-three folders of the trust boundary, before `guest` and `sandbox`. Read it in this order:
+Both processes import this folder, and it imports no other room. The trust boundary is three
+folders: this one, `guest` and `sandbox`. Read this folder first, in this order:
 
 1. This module: all requests and replies, and the checks during decoding.
-2. `frames`: how bytes travel; commands to processes, and their answers.
-3. `payload`: tensors to messages and back.
+2. `frames`: how bytes are sent; commands to processes, and their replies.
+3. `payload`: turns tensors into messages and back.
 4. `models`: the kit's models that a test passes to student code.
 5. `source`, `definitions`: parse a submission's text, in the student's process. The trusted side
    parses only our own files with them.
@@ -33,10 +33,10 @@ MAX_TEXT = 2_000  # characters of a text from student code
 MAX_NAME = 400  # characters of the name of a file, a parameter or a class
 MAX_ITEMS = 10_000  # values in nested tuples, lists and dictionaries, and in any list
 MAX_DEPTH = 8
-MAX_USES = 20  # calls of forbidden functions in the report of a call
+MAX_USES = 20  # calls of watched functions in the report of a call
 MAX_OPERANDS = 4  # tensors of a failing line, in the report of a call that raised
 
-# A message is checked against these while it is decoded.
+# While a message is decoded, its texts and lists are checked against these limits.
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 _few = msgspec.Meta(max_length=MAX_ITEMS)
@@ -73,7 +73,7 @@ class Entries(msgspec.Struct, frozen=True, tag="entries"):
 
 
 class Odd(msgspec.Struct, frozen=True, tag="odd"):
-    """A value that cannot travel; ``what`` describes it for the student."""
+    """Replaces a value that cannot be sent; ``what`` describes that value for the student."""
 
     what: Text
 
@@ -82,7 +82,10 @@ Value = None | bool | int | float | Text | TensorData | Items | Entries | Odd
 
 
 class TableModelData(msgspec.Struct, frozen=True, tag="table_model"):
-    """The weights of a `models.TableModel`, which both sides know; no reply may hold one."""
+    """The weights of a `models.TableModel`; only requests may contain them, not replies.
+
+    Both processes have the code of the model, and rebuild it from the weights.
+    """
 
     table: TensorData
     steps: TensorData
@@ -92,22 +95,22 @@ Input = Value | TableModelData  # an argument of a call
 
 
 def clean(text: str) -> str:
-    """Text that can be encoded: a lone surrogate, which Python allows, becomes a ``?``."""
+    """Make a text encodable: each lone surrogate, which UTF-8 cannot encode, becomes a ``?``."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-# --- requests: from the trusted side to the student's --------------------------------------------
+# --- requests: from the trusted process to a student's process -----------------------------------
 
 
 class SourceText(msgspec.Struct, frozen=True):
-    """A file of a submission: a name to show, and its cells (a ``.py`` file is a single cell)."""
+    """A file of a submission: its name, and its cells (a ``.py`` file counts as one cell)."""
 
     name: str
     cells: tuple[str, ...]
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """An exercise to look for: its name, its unit's file stem, and its stub's skeleton."""
+    """An exercise to find in a submission: its name, its unit, and its stub's `skeleton`."""
 
     name: str
     unit: str
@@ -120,45 +123,45 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
     sources: tuple[SourceText, ...]
     wanted: tuple[Wanted, ...]
     forbidden: tuple[str, ...] = ()  # torch functions to remove from this process
-    others: tuple[Wanted, ...] = ()  # not listed: looked up when other code calls or borrows them
+    others: tuple[Wanted, ...] = ()  # not listed; found only when other code needs them
 
 
 class Seed(msgspec.Struct, frozen=True, tag="seed"):
-    """Begin a test: forget all handles and seed torch, numpy and random."""
+    """Begin a test: forget all handles, and seed the generators of torch, numpy and Python."""
 
     seed: int
 
 
-TRIAL = 0  # no handle: see `Invoke`
+TRIAL = 0  # in place of a handle, for a call whose result is not kept: see `Invoke`
 
 
 class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
-    """Call a definition (``target`` is its name) or a module made earlier (its handle).
+    """Call a definition or a module that was made earlier; ``target`` is its name or its handle.
 
-    A call with the result `TRIAL` is not kept, not shown and not seeded anew. Adoption uses it to
-    try weights.
+    If ``result`` is `TRIAL`, the call is not seeded, its result is not kept, and the student does
+    not see the call. The search for a module's parameters makes such calls, to try weights.
     """
 
     target: str | int
     arguments: list[Input]
     keywords: list[str]  # the student's names for the arguments; empty: pass by position
-    result: int  # the handle of the graph or module that is kept, or `TRIAL`
-    construct: bool = False
-    keep_graph: bool = False
-    watch: tuple[str, ...] = ()  # report calls of torch functions with these names
-    observe: bool = False  # also report operations
-    altered: tuple[str, ...] = ()  # distort the results of these torch functions
+    result: int  # the handle for the graph or module to keep, or `TRIAL`
+    construct: bool = False  # whether the call constructs a module, which is kept
+    keep_graph: bool = False  # whether to keep the graph of the result, for `Backward`
+    watch: tuple[str, ...] = ()  # names of torch functions whose calls are reported
+    observe: bool = False  # whether to count operations too
+    altered: tuple[str, ...] = ()  # names of torch functions whose results are distorted
 
 
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
-    """Overwrite parameters of a module, by path."""
+    """Overwrite parameters of a module; `values` maps a parameter's path to its new value."""
 
     handle: int
     values: dict[str, TensorData]
 
 
 class Convert(msgspec.Struct, frozen=True, tag="convert"):
-    """Apply one of the module methods that proxies offer."""
+    """Apply ``train``, ``eval`` or ``to`` to a module; `argument` is the dtype or device."""
 
     handle: int
     method: Literal["train", "eval", "to_dtype", "to_device"]
@@ -166,14 +169,14 @@ class Convert(msgspec.Struct, frozen=True, tag="convert"):
 
 
 class Describe(msgspec.Struct, frozen=True, tag="describe"):
-    """Report a module's parameters and buffers, with values on demand; replies a `Structure`."""
+    """Report a module's parameters and buffers; the outcome is a `Structure`."""
 
     handle: int
     values: bool = False
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):
-    """Push gradients of a kept result back; replies the gradients of inputs and parameters."""
+    """Run the backward pass from gradients of a kept result; the outcome is `Gradients`."""
 
     result: int
     gradients: list[TensorData | None]
@@ -193,27 +196,28 @@ Request = Open | Run
 # --- replies: never trusted ----------------------------------------------------------------------
 
 
-KERNEL = "the kernel"  # of a `SourceText`: the cells that ran in a notebook's kernel, in that order
+# The name of a `SourceText` with the cells that ran in a notebook's kernel, in the order they ran.
+KERNEL = "the kernel"
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A line of the submission, counted from the top of its file or cell."""
+    """A line of the submission; `line` counts from the top of the file, or of the cell."""
 
     file: Name
     line: int
     text: Name = ""
-    cell: int = 0  # of a notebook, counted from 1; 0 in other files
+    cell: int = 0  # the number of a notebook's cell, from 1; 0 in other files
 
     @property
     def within(self) -> str:
-        """The file, with the cell if there is one: ``hw.ipynb cell 3``, ``cell [3]``."""
+        """The file and, if any, its cell: ``hw.ipynb cell 3``; ``cell [3]`` of a kernel."""
         if self.file == KERNEL:
             return f"cell [{self.cell}]"
         return f"{self.file} cell {self.cell}" if self.cell else self.file
 
 
 def lines_around(place: Place, sources: Iterable[SourceText]) -> list[str]:
-    """All lines of the file or cell that contains a place; empty if no source contains it."""
+    """All lines of the file or cell that contains a place; empty if no source has that line."""
     for source in sources:
         if source.name == place.file:
             cells = (c for n, c in enumerate(source.cells, start=1) if place.cell in (0, n))
@@ -232,31 +236,31 @@ class Use(msgspec.Struct, frozen=True):
 class Operations(msgspec.Struct, frozen=True):
     """The operations of a call, as counted by `grader.guest.trace`."""
 
-    count: int  # of operations
-    largest: int  # elements that the largest tensor stores
-    work: int  # multiply-adds of products; elements that other operations write or reduce
-    widest: int  # the most elements that a sum, product, maximum or softmax runs over
-    compared: int = 0  # elements that maxima and comparisons read before the first exponential
+    count: int  # the number of operations
+    largest: int  # the number of elements stored by the largest tensor
+    work: int  # multiply-adds of products, plus elements that other operations write or reduce
+    widest: int  # the largest number of elements that a sum, product, maximum or softmax runs over
+    compared: int = 0  # elements read by maxima and comparisons before the first exponential
 
 
 class Returned(msgspec.Struct, frozen=True, tag="returned"):
-    """A call returned."""
+    """A call returned a value."""
 
     value: Value
     uses: Annotated[list[Use], _few] = []
-    changed: Annotated[list[int], _few] = []  # positions of tensors that the call changed
+    changed: Annotated[list[int], _few] = []  # positions of the arguments' tensors that it changed
     operations: Operations | None = None
-    functions: Annotated[list[Name], _few] = []
+    functions: Annotated[list[Name], _few] = []  # names of all torch functions called
 
 
 class Raised(msgspec.Struct, frozen=True, tag="raised"):
-    """A call raised; the text may be the student's own, and is cut to a limit."""
+    """A call raised an exception; its text may be the student's own, and is cut to a limit."""
 
     kind: Name
     text: Text
     place: Place | None = None
-    ordinary: bool = True  # an `Exception` that may be a right reaction to a wrong argument
-    by_torch: bool = False  # an operation of torch failed, rather than a `raise` of the student's
+    ordinary: bool = True  # whether it may be a right answer's reaction to a wrong argument
+    by_torch: bool = False  # whether an operation of torch failed, not a `raise` of the student's
     uses: Annotated[list[Use], _few] = []
     # Shapes of the tensors in the failing expression, by name; shown only together with the text.
     operands: Annotated[dict[Name, Annotated[tuple[int, ...], _few]], _few] = {}
@@ -268,9 +272,9 @@ class ParameterInfo(msgspec.Struct, frozen=True):
     path: Text
     shape: Annotated[tuple[int, ...], _few]
     dtype: Name
-    owner: Name  # the class of the module that holds it, such as "Linear"; "" if it is not torch's
+    owner: Name  # the class of the module that has it, such as "Linear"; "" if not torch's class
     value: TensorData | None = None
-    learned: bool = True  # False for a parameter without gradient
+    learned: bool = True  # whether it gets a gradient
 
 
 class Structure(msgspec.Struct, frozen=True, tag="structure"):
@@ -284,7 +288,10 @@ class Structure(msgspec.Struct, frozen=True, tag="structure"):
 
 
 class Gradients(msgspec.Struct, frozen=True, tag="gradients"):
-    """Gradients by argument position and by parameter path; None if there is no gradient."""
+    """Gradients of the tensors in the arguments, in order, and of the parameters, by path.
+
+    None means that there is no gradient.
+    """
 
     inputs: Annotated[list[Value], _few]
     parameters: Annotated[dict[Text, TensorData | None], _few]
@@ -299,7 +306,7 @@ Outcome = Returned | Raised | Structure | Gradients | Done
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """One parameter of a student's function."""
+    """A parameter of a student's function."""
 
     name: Name
     kind: Literal["positional", "star", "keyword", "double_star"]
@@ -316,13 +323,13 @@ class Found(msgspec.Struct, frozen=True):
     status: FoundStatus
     kind: Literal["function", "class", "other"] = "other"
     place: Place | None = None
-    arguments: Annotated[list[Argument], _few] | None = None  # None: the text does not show them
-    forward: Annotated[list[Argument], _few] | None = None
+    arguments: Annotated[list[Argument], _few] | None = None  # None if the text does not show them
+    forward: Annotated[list[Argument], _few] | None = None  # arguments of a module's ``forward``
     message: Text = ""
     notes: Annotated[list[Text], _few] = []
     evasions: Annotated[list[Use], _few] = []
     discarded: Annotated[list[Use], _few] = []
-    # Other exercises that it uses, directly or indirectly, with the status of their definitions.
+    # Other exercises that this exercise uses, directly or indirectly, each with its status.
     bases: Annotated[dict[Name, FoundStatus], _few] = {}
 
 
@@ -340,7 +347,7 @@ class Outcomes(msgspec.Struct, frozen=True, tag="outcomes"):
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """The guest itself failed; the student is not at fault."""
+    """The kit's code in the student's process failed; the student is not at fault."""
 
     why: Text
 
@@ -353,7 +360,7 @@ _replies = msgspec.msgpack.Decoder(Reply)
 
 
 def encode(message: Request | Reply) -> bytes:
-    """A message as bytes, without its frame."""
+    """Encode a message as bytes, without a frame."""
     return _encoder.encode(message)
 
 
@@ -373,9 +380,10 @@ def decode_reply(data: bytes) -> Reply:
 
 
 def _refuse_many_and_deep(reply: Reply) -> None:
-    """Raise `WireError` for too many or too deeply nested values.
+    """Raise `WireError` if a reply has too many values, or values that are nested too deeply.
 
-    A value is a byte on the wire and an object here. Each level of nesting is a recursive call.
+    A value of one byte in a message becomes a whole object in this process. Each level of nesting
+    costs a recursive call.
     """
     left = 2 * MAX_ITEMS
     layer: list[Value] = []

@@ -1,7 +1,7 @@
-"""Find the definition that counts as the answer, its parameters, and suspicious lines in it.
+"""Find the definition that counts as an exercise's answer, its parameters, and suspicious lines.
 
-Works on syntax only, before any line of the submission has run: student code cannot forge the
-result.
+The module reads only syntax, before any line of the submission has run. Therefore student code
+cannot forge the result.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
-# Names with which code could hide operations from the counter. Forbidden operations need no such
-# list: see `grader.guest.operations`.
+# Names with which code could hide operations from the counter. Forbidden operations need no list of
+# names: `grader.guest.operations` removes them.
 EVASIONS = frozenset(
     {
         "DisableTorchFunction", "DisableTorchFunctionSubclass", "no_dispatch",
@@ -31,7 +31,7 @@ EVASIONS = frozenset(
     }
 )  # fmt: skip
 NAMING = frozenset({ast.Attribute, ast.Name, ast.Constant, ast.Import, ast.ImportFrom})
-OWN = "grader.mine"  # gives a student's own answers by name: see `grader.guest.loader`
+OWN = "grader.mine"  # the module from which a student imports their own answers by name
 HIDING_MODULES = (
     "grader",
     "torch.library",
@@ -40,8 +40,8 @@ HIDING_MODULES = (
     "_thread",
 )
 
-# Tensor methods that return a new tensor and do not change the old tensor. Names that lists, sets
-# or modules share (``add``, ``sort``, ``to``) are left out: the text does not show the type.
+# Tensor methods that return a new tensor and do not change the old tensor. Methods that lists, sets
+# or modules also have (``add``, ``sort``, ``to``) are left out: the text does not show the type.
 GIVES_NEW = frozenset(
     {
         "masked_fill", "masked_scatter", "tril", "triu", "transpose", "permute", "swapaxes", "view",
@@ -51,7 +51,7 @@ GIVES_NEW = frozenset(
         "nan_to_num", "where",
     }
 )  # fmt: skip
-IN_PLACE = frozenset({"out", "inplace"})  # arguments that make them change a tensor
+IN_PLACE = frozenset({"out", "inplace"})  # arguments with which such a method changes a tensor
 TORCH = frozenset({"torch", "F", "nn.functional", "torch.nn.functional"})
 
 
@@ -60,10 +60,12 @@ def find_definitions(
 ) -> tuple[Found, TopStatement | None]:
     """The answer to an exercise, and the statement that defines it.
 
-    A stub never counts. A notebook's definition wins over a file's. Among several notebooks, or
-    several files, the file named like the unit wins, or else the last. Within it, the last
-    definition wins. In a kernel, the last cell that makes the name decides: by a definition, by a
-    stub, or by an import from a file.
+    A stub never counts as an answer. Among several definitions, one in a notebook has priority over
+    one in another file. Then the file that is named like the unit has priority, and otherwise the
+    last file. In that file, the last definition counts.
+
+    If the submission has the cells that ran in a kernel, the last cell that binds the name decides:
+    its definition or stub counts, or, if the cell imports the name, the definition in a file.
     """
     try:
         return _find(wanted, files)
@@ -76,7 +78,7 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
     kernel = next((file for file in files if file.is_kernel), None)
     if kernel is not None:
         files = [f for f in files if f is not kernel] if _imports(kernel, name) else [kernel]
-    files = [file for file in files if file.mentions(name)]  # do not parse the others
+    files = [file for file in files if file.mentions(name)]  # saves parsing the other files
     candidates = [
         statement
         for file in files
@@ -105,7 +107,7 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
 
 
 def _imports(kernel: SourceFile, name: str) -> bool:
-    """Whether the cells that ran import a name, and do not define it afterwards."""
+    """Whether the cells of a kernel import a name, and do not define it afterwards."""
     makers = [statement for statement in kernel.statements if name in statement.makes]
     return makers[-1].is_import if makers else any(STAR in s.makes for s in kernel.statements)
 
@@ -117,16 +119,17 @@ def _notes(
     written: Sequence[TopStatement],
     files: Sequence[SourceFile],
 ) -> Iterator[str]:
-    """Sentences for other files with a different answer, a stub or an unreadable definition.
+    """Sentences for the student about other files that also define the exercise.
 
-    Each says which definition counts. Earlier versions in the winner's file are ordinary work and
-    not mentioned, nor is a stub if a notebook has the answer.
+    Such a file may have a different answer, a stub or an unreadable definition. Each sentence says
+    which definition counts. Earlier versions in the winner's own file are not mentioned, nor is a
+    stub if a notebook has the answer.
     """
     name, counts = wanted.name, f"the one in {winner.file.name} counts"
     if not winner.file.is_notebook and winner.file.stem != wanted.unit:
         for file_name in sorted({c.file.name for c in candidates if c.file.stem == wanted.unit}):
             yield f"{name} is a stub in {file_name}; {counts}"
-    last = {id(statement.file): statement for statement in written}  # the last in each file
+    last = {id(statement.file): statement for statement in written}  # each file's last definition
     others = [
         statement.file.name
         for statement in last.values()
@@ -145,7 +148,7 @@ def _notes(
 
 
 def _is_stub(candidate: TopStatement, stub: str) -> bool:
-    """Whether a definition is still the stub, and the stub still leaves work to do."""
+    """Whether a definition equals the stub, and still raises NotImplementedError."""
     node = candidate.node
     return candidate.is_definition and _leaves_work(node) and skeleton(node) == stub
 
@@ -182,9 +185,9 @@ def _is_function(node: ast.AST) -> bool:
 
 
 def skeletons(text: str) -> dict[str, str]:
-    """The skeleton of each stub in a file, which must be trusted.
+    """The `skeleton` of each stub in a file of the course, which must be trusted.
 
-    A definition without NotImplementedError is no stub: someone has solved it in place.
+    A definition without NotImplementedError does not count as a stub: it has been solved.
     """
     nodes = [node for node in ast.parse(text).body if isinstance(node, DEFINITIONS)]
     return {node.name: skeleton(node) for node in nodes if _leaves_work(node)}
@@ -203,7 +206,7 @@ def _leaves_work(node: ast.stmt) -> bool:
 
 
 class _Skeleton(ast.NodeTransformer):
-    """Removes all parts of a definition that do not matter for the answer."""
+    """Removes docstrings, annotations and decorators from a definition."""
 
     def _strip(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -229,7 +232,7 @@ def skeleton(node: ast.stmt) -> str:
 
 
 def is_untouched(node: ast.stmt) -> bool:
-    """Whether every body only raises NotImplementedError or passes."""
+    """Whether a function, or each method of a class, only raises NotImplementedError or passes."""
     if isinstance(node, ast.ClassDef):
         methods = [part for part in node.body if _is_function(part)]
         return bool(methods) and all(map(is_untouched, methods))
@@ -253,7 +256,7 @@ def _is_placeholder(node: ast.stmt) -> bool:
 
 
 def _arguments(node: FunctionNode, method: bool) -> list[Argument]:
-    """A function's parameters, read from its text; for a method without ``self``."""
+    """A function's parameters, read from its text; a method's first parameter is left out."""
     parameters = node.args
     positional = [*parameters.posonlyargs, *parameters.args]
     first_default = len(positional) - len(parameters.defaults)
@@ -272,11 +275,11 @@ def _arguments(node: FunctionNode, method: bool) -> list[Argument]:
     return found[:MAX_ITEMS]
 
 
-# --- evasions ------------------------------------------------------------------------------------
+# --- evasions: code that hides operations from the counter ---------------------------------------
 
 
 def evasions(statement: TopStatement) -> list[Use]:
-    """Lines that would switch the trace of operations off, or hide operations from it."""
+    """Lines that would stop the counting of operations, or hide operations from the counter."""
     return [
         Use(word, statement.file.place(getattr(part, "lineno", statement.node.lineno)))
         for part in statement.nodes
@@ -295,7 +298,7 @@ def _evasive_word(node: ast.AST) -> str | None:
         case ast.Import(names):
             return next(filter(None, (_hiding(alias.name) for alias in names)), None)
         case ast.ImportFrom(module=str(module), names=names):
-            own = module == OWN  # it imports answers of the same submission
+            own = module == OWN  # the statement imports answers of the same submission
             full = [] if own else [f"{module}.{alias.name}" for alias in names]
             named = [alias.name for alias in names if alias.name in EVASIONS]
             return next(filter(None, [*map(_hiding, full), *named]), None)
@@ -303,7 +306,7 @@ def _evasive_word(node: ast.AST) -> str | None:
 
 
 def _dotted(node: ast.expr) -> str:
-    """The dotted name, such as ``torch.jit.script``; empty for any other expression."""
+    """The dotted name that an expression is, such as ``torch.jit.script``; "" if it is none."""
     words: list[str] = []
     while isinstance(node, ast.Attribute):
         words.append(node.attr)
@@ -321,8 +324,9 @@ def _hiding(dotted: str) -> str | None:
 def discarded(statement: TopStatement) -> list[Use]:
     """Lines that make a new tensor and discard it, such as ``scores.masked_fill(…)`` alone.
 
-    Considers only methods of the answer's own variables, and functions of torch: the methods of
-    other objects may have effects. Lines in a ``try`` may be meant to raise.
+    Only methods of the statement's own variables and functions of torch are considered, because
+    methods of other objects may have effects. Lines directly in a ``try`` are left out, because
+    they may be meant to raise.
     """
     parts = statement.nodes
     alone: list[tuple[ast.Expr, str, ast.expr]] = []
@@ -333,7 +337,7 @@ def discarded(statement: TopStatement) -> list[Use]:
             ):
                 alone.append((part, word, owner))
     if not alone:
-        return []  # the usual case, without the walks below
+        return []  # the usual case: saves the walks over the syntax tree below
     own = {part.arg for part in parts if isinstance(part, ast.arg)} - {"self"}
     own |= {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
     tried = {id(inside) for part in parts if isinstance(part, ast.Try) for inside in part.body}

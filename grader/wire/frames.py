@@ -1,17 +1,17 @@
-"""Frames, and the commands to processes that travel in them.
+"""Frames, and the messages to and from the warm process and the workers.
 
-A frame is an eight-byte little-endian length and that many bytes. Jails use a socket, workers a
-pipe.
+A frame is an eight-byte little-endian length, followed by that many bytes. Frames are sent to jails
+over a socket, and to workers through a pipe.
 
 The warm process has a socket for commands. It receives `Fork`, `Reap` and `Split`. It sends `Ready`
-once, then pids, signals and exit codes.
+once, and then pids, signals and exit codes.
 
 For each submission, a worker receives a `Begin`, the requests of `wire`, and an empty frame. It
-sends a `WorkerReady` once, then a reply to each request. After the empty frame it sends the reason
-why it cannot serve another submission, or an empty text.
+sends a `WorkerReady` once, and then a reply to each request. After the empty frame it sends the
+reason why it cannot serve another submission, or an empty text.
 
-The module also has two checks that both ends must make alike: which copy of the kit runs, and which
-files other users can read. It is light on import and runs on every platform.
+The module also has two functions that both processes must compute in the same way: `fingerprint`,
+and `open_to_others`. The module is quick to import, and runs on every platform.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from typing import IO
 
 import msgspec
 
-HEADER = 8  # bytes at the start of a frame that hold the length of the rest
+HEADER = 8  # the number of bytes at the start of a frame that contain the length of the rest
 
 
 def framed(data: bytes) -> bytes:
-    """These bytes as a frame."""
+    """Make a frame of these bytes."""
     return len(data).to_bytes(HEADER, "little") + data
 
 
 def send(connection: socket.socket, data: bytes) -> None:
-    """Send a frame over a socket; a closed socket is no error."""
+    """Send a frame over a socket; ignores that the other side has closed it."""
     with contextlib.suppress(BrokenPipeError):
         connection.sendall(framed(data))
 
@@ -55,17 +55,17 @@ def read(stream: IO[bytes], limit: int) -> bytes | None:
     return data if len(data) == size else None
 
 
-# --- checks that both ends make ------------------------------------------------------------------
+# --- functions that both processes must compute in the same way ----------------------------------
 
 KIT = Path(__file__).parents[1]
 SIDES = ("guest", "sandbox", "wire")
-# Environment variables that restrict the vector instructions of the libraries below torch. The
-# libraries read them at their first use. Both sides must have the same values.
+# Environment variables that restrict the vector instructions of the libraries that torch uses. The
+# libraries read the variables at their first use. Both processes must have the same values.
 PROCESSOR = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "ONEDNN_MAX_CPU_ISA")
 
 
 def fingerprint() -> str:
-    """A hash of the source of `SIDES`: both ends must run the same version."""
+    """A hash of the source code of `SIDES`, which must be equal in both processes."""
     digest = hashlib.blake2b(digest_size=8)
     for side in SIDES:
         for path in sorted((KIT / side).glob("*.py")):
@@ -74,9 +74,9 @@ def fingerprint() -> str:
 
 
 def open_to_others(path: str | Path) -> bool:
-    """Whether file modes let other users read a file, or reach files in a folder by name.
+    """Whether the file mode lets other users read a file, or open a folder's files by name.
 
-    Access control lists, which may grant more, are ignored.
+    Access control lists, which may grant more rights, are ignored.
     """
     place = Path(path).resolve()
     if not place.exists():
@@ -91,36 +91,37 @@ def open_to_others(path: str | Path) -> bool:
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """Torch is loaded; reports the layers of jails, and which copy of this package runs."""
+    """The warm process's report after loading torch: the layers of its jails, and its version."""
 
-    missing: dict[str, str]  # layers that no jail has, with reasons
+    missing: dict[str, str]  # the layers that its jails lack, each with the reason
     readable: list[str]  # folders that a jail may read
     fingerprint: str
 
 
 class Fork(msgspec.Struct, frozen=True, tag="fork"):
-    """Fork a jail with these limits; the message carries the jail's socket as a descriptor."""
+    """Fork a jail with these limits; the jail's socket is sent along with the message."""
 
     cpu_seconds: int
     memory_mb: int
 
 
 class Reap(msgspec.Struct, frozen=True, tag="reap"):
-    """Wait for a child that has ended or been killed.
+    """Wait for a child process that has ended or been killed.
 
-    The reply is the signal that ended it, or its exit code times minus one.
+    The reply is the signal that ended the child, or the child's exit code times minus one.
     """
 
     pid: int
 
 
-LACKS_TORCH = 96  # exit code of a jail whose answer imports a part of torch that is not loaded
+# The exit code of a jail in which an answer imports a part of torch that is not loaded.
+LACKS_TORCH = 96
 
 
 class Split(msgspec.Struct, frozen=True, tag="split"):
-    """Fork another warm process, which serves the socket that the message carries.
+    """Fork another warm process; the socket for its commands is sent along with the message.
 
-    The new process sends `Ready` there; this socket gets no reply.
+    The new process sends `Ready` to that socket. There is no reply on the present socket.
     """
 
 
@@ -128,19 +129,19 @@ Command = Fork | Reap | Split
 
 # --- a worker -------------------------------------------------------------------------------------
 
-TIMED_OUT = 97  # exit code of a worker in which a request exceeded its CPU time
+TIMED_OUT = 97  # the exit code of a worker in which a request exceeded its CPU time
 
 
 class WorkerReady(msgspec.Struct, frozen=True):
-    """Torch is loaded, or failed to load; reports also which copy of this package runs."""
+    """A worker's report: torch is loaded, or why not; and the worker's version."""
 
     fingerprint: str
     failure: str = ""  # why torch could not be loaded
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """A submission comes next."""
+    """Begin a submission: the next requests are for it."""
 
     cpu_seconds: float  # limit for each request
     memory_mb: int  # limit for the submission, if the platform supports it
-    device: str = "cpu"  # the device of its tensors
+    device: str = "cpu"  # the device of the submission's tensors

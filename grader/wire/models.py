@@ -1,7 +1,7 @@
 """The kit's own models, which a test passes to a student's function.
 
-Only their weights cross the wall: both sides build the model from the code below. A student may
-read the code and the weights; calling the model reveals as much.
+Only the weights of a model are sent: both processes build the model from the code below. A student
+may read the code and the weights, since calling the model reveals the same.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from torch import Tensor, nn
 class TableModel(nn.Module):
     """A tiny language model: ids (batch, tokens) become logits (batch, tokens, vocab).
 
-    Each id makes a step that depends on the id and its position. The sum of the steps so far gives
-    the row of the table that holds the logits. Therefore the logits depend on each visible id and
-    its position. The arithmetic is exact: every machine finds the same largest logit. Like a GPT,
-    the model raises beyond its context length.
+    Each id has a step, an integer that depends on the id and its position. The sum of the steps so
+    far, modulo the table's length, is the row of the table with the logits. Therefore the logits
+    depend on each visible id and its position. The arithmetic is exact: every machine finds the
+    same largest logit. Like a GPT, the model raises an error for more ids than its context length.
     """
 
     def __init__(self, table: Tensor, steps: Tensor) -> None:
@@ -27,7 +27,7 @@ class TableModel(nn.Module):
         self.eval()
 
     def forward(self, ids: Tensor) -> Tensor:
-        """The logits of the next id, at each position; raises `ValueError` for other ids."""
+        """The logits of the next id, at each position; raises `ValueError` for unknown ids."""
         self._require_known(ids)
         positions = torch.arange(ids.shape[1], device=ids.device)
         sums = self.steps[positions, ids].cumsum(dim=1)  # (batch, tokens)

@@ -1,4 +1,7 @@
-"""Turn tensors and nested values into messages and back; a tensor is dtype, shape, raw bytes."""
+"""Turn tensors and nested values into messages and back.
+
+A tensor is sent as its dtype, its shape and its raw bytes.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from grader.wire.models import TableModel
 
 
 class Unsendable(Exception):
-    """A value that cannot be part of a reply; the text describes it for the student."""
+    """A value cannot be part of a reply; the text describes the value for the student."""
 
 
 DTYPES: Mapping[str, torch.dtype] = {
@@ -50,7 +53,7 @@ DTYPES: Mapping[str, torch.dtype] = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
-# Bound before any student code runs: a submission may replace functions of torch.
+# Bound before any student code runs, because a submission may replace functions of torch.
 _detach = Tensor.detach
 _as_subclass = Tensor.as_subclass
 _resolve_neg = Tensor.resolve_neg
@@ -64,7 +67,7 @@ _untraced = torch._C.DisableTorchFunction
 def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> TensorData:
     """Copy a tensor into bytes; raise `Unsendable` for a tensor that is not dense or too large.
 
-    `home` is the type of device that this process uses; tensors travel as CPU tensors.
+    `home` is the type of device that this process uses; tensors are sent as CPU tensors.
     """
     if type(tensor) not in (Tensor, Parameter):
         # A subclass may have properties with student code.
@@ -73,7 +76,7 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> Te
                 tensor = _as_subclass(tensor, Tensor)
         except RuntimeError:
             raise Unsendable("a tensor of a kind without dense storage") from None
-    with _untraced():  # with a trace, reading the attributes would take longer than the copy
+    with _untraced():  # if traced, reading the attributes would take longer than the copy
         if tensor.layout != torch.strided:
             raise Unsendable(f"a sparse tensor (layout {tensor.layout}); return a dense one")
         if tensor.dtype not in NAMES:
@@ -87,7 +90,7 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> Te
             return TensorData(name, shape, b"", "meta")
         if device != home:
             raise Unsendable(f"a tensor on device {tensor.device}")
-        # The logical size: an expanded tensor is small in memory, but large once it is dense.
+        # Compute the size from the shape: an expanded tensor needs little memory until it is dense.
         if math.prod(shape) * tensor.element_size() > limit:
             raise Unsendable(f"a tensor of shape {shape}: larger than {limit // 2**20} MB")
         dense = _resolve_neg(_cpu(_detach(tensor)))
@@ -97,7 +100,7 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> Te
 
 
 def unpack_tensor(packed: TensorData) -> Tensor:
-    """Rebuild a plain tensor that owns its memory; raise `WireError` if its parts do not match."""
+    """Rebuild a plain tensor that owns its memory; raise `WireError` for inconsistent parts."""
     dtype = DTYPES.get(packed.dtype)
     if dtype is None:
         raise WireError(f"unknown dtype {packed.dtype[:20]!r}")
@@ -111,7 +114,7 @@ def unpack_tensor(packed: TensorData) -> Tensor:
         raise WireError("a tensor's bytes do not match its shape")
     if not packed.data:
         return torch.empty(packed.shape, dtype=dtype)
-    # Bytes other than 0 and 1 would be undefined as bool.
+    # Booleans are read as integers, since bytes other than 0 and 1 would be undefined as bool.
     read_as = torch.uint8 if dtype == torch.bool else dtype
     flat = torch.frombuffer(bytearray(packed.data), dtype=read_as)
     return (flat.ne(0) if dtype == torch.bool else flat).reshape(packed.shape)
@@ -158,14 +161,14 @@ def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Va
 
 
 def pack_input(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Input:
-    """Turn an argument of a call into an `Input`: a model of the kit, or a value for `pack`."""
+    """Turn an argument of a call, a model of the kit or a value for `pack`, into an `Input`."""
     if isinstance(value, TableModel):
         return TableModelData(tensor(value.table), tensor(value.steps))
     return pack(value, tensor)
 
 
 def tensors_of(value: Any) -> Iterator[Tensor]:
-    """The tensors in nested values or a model, in the order of `pack_input`."""
+    """The tensors in nested values or in a model, in the order in which `pack_input` sends them."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, TableModel):
@@ -179,7 +182,7 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
 
 
 def unpack(value: Input, tensor: Callable[[TensorData], Tensor] = unpack_tensor) -> Any:
-    """The inverse of `pack_input`."""
+    """Turn an `Input` back into the value or model; the inverse of `pack_input`."""
     match value:
         case TensorData():
             return tensor(value)

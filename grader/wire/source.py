@@ -1,7 +1,8 @@
-"""A submission's text as statements, with the names that each makes, changes and reads.
+"""A submission's text as statements, with the names that each statement makes, changes and reads.
 
-Works on syntax only; runs no statement. It belongs to the student's process: the trusted side does
-not parse hostile text. Files are parsed, and statements compiled, only on demand.
+The module reads only syntax, and runs no statement. A submission is parsed in the student's process
+only, since the trusted process does not parse hostile text. Files are parsed, and statements
+compiled, only on demand.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from typing import Any
 
 from grader.wire import KERNEL, MAX_NAME, Place, SourceText
 
-FUTURE_ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag: evaluates no type hint
-CODE_PREFIX = "<submission>/"  # of file names in tracebacks, which are no real paths
+# The flag __future__.annotations.compiler_flag, with which Python evaluates no type hint.
+FUTURE_ANNOTATIONS = 0x1000000
+# The start of a submission's file names in tracebacks, which are not paths of real files.
+CODE_PREFIX = "<submission>/"
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 STAR = "*"
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
-# Instructions that look up a name outside of their function; no Python version has all of them.
+# Bytecode instructions that look up a name outside of a function; each Python version has some.
 LOOKUPS = frozenset(
     dis.opmap[name]
     for name in ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
@@ -38,23 +41,23 @@ LOAD_GLOBAL = dis.opmap["LOAD_GLOBAL"]
 
 @dataclass
 class TopStatement:
-    """A top-level statement: the names in it, whether it ran, and the exception it raised."""
+    """A top-level statement: its names, whether it has run, and the exception that it raised."""
 
     node: ast.stmt
     file: SourceFile
-    makes: frozenset[str]  # module-level names that it binds anew
-    changes: frozenset[str]  # names whose object it changes: name.x = 1, name[0] = 1, name += 1
+    makes: frozenset[str]  # module-level names that the statement binds
+    changes: frozenset[str]  # names whose objects it changes: name.x = 1, name[0] = 1, name += 1
     ran: bool = False
     error: BaseException | None = None
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All its syntax nodes, cached for several walks over them."""
+        """All syntax nodes of the statement, cached because several functions walk over them."""
         return nodes(self.node)
 
     @cached_property
     def code(self) -> types.CodeType:
-        """The compiled code; raises one of `UNPARSABLE` if it parses but does not compile."""
+        """The compiled code; raises one of `UNPARSABLE` if the statement does not compile."""
         module = ast.Module(body=[self.node], type_ignores=[])
         code: types.CodeType = compile(
             module, self.file.code_name, "exec", flags=FUTURE_ANNOTATIONS, dont_inherit=True
@@ -63,12 +66,12 @@ class TopStatement:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Module-level names that it looks up while it runs."""
+        """Module-level names that the statement looks up while it runs."""
         return self._lookups[0]
 
     @property
     def calls_on(self) -> frozenset[str]:
-        """Module-level names that functions in it look up later, when they are called."""
+        """Module-level names that the statement's functions look up later, when they are called."""
         return self._lookups[1]
 
     @cached_property
@@ -80,21 +83,22 @@ class TopStatement:
 
     @property
     def place(self) -> Place:
-        """The line where it begins."""
+        """The line where the statement begins."""
         return self.file.place(self.node.lineno)
 
     @property
     def is_definition(self) -> bool:
-        """Whether it is a ``def`` or a ``class``."""
+        """Whether the statement is a ``def`` or a ``class``."""
         return isinstance(self.node, DEFINITIONS)
 
     @property
     def is_import(self) -> bool:
-        """Whether it is an import."""
+        """Whether the statement is an import."""
         return isinstance(self.node, (ast.Import, ast.ImportFrom))
 
 
-Broken = tuple[str, Place, str]  # a name defined in text that does not parse; the place; the error
+# A name that is defined in a cell that does not parse; the place of the error; the error's text.
+Broken = tuple[str, Place, str]
 
 
 @dataclass
@@ -103,7 +107,7 @@ class SourceFile:
 
     name: str
     stem: str
-    texts: list[str] = field(default_factory=list)  # of the cells
+    texts: list[str] = field(default_factory=list)  # the text of each cell
     lines: list[str] = field(default_factory=list)
     cells: list[int] = field(default_factory=list)  # the first line of each cell
     namespace: dict[str, Any] = field(default_factory=dict)
@@ -120,7 +124,7 @@ class SourceFile:
 
     @cached_property
     def _parsed(self) -> tuple[list[TopStatement], list[Broken]]:
-        """Parse each cell by itself: a syntax error costs only its own cell."""
+        """Parse each cell by itself: after a syntax error, the other cells are still usable."""
         statements: list[TopStatement] = []
         broken: list[Broken] = []
         for first, text in zip(self.cells, self.texts, strict=True):
@@ -134,7 +138,11 @@ class SourceFile:
         return statements, broken
 
     def _broken(self, first: int, text: str) -> Iterator[Broken]:
-        """Parse a cell again, without padding: Python's message may name a line of the cell."""
+        """The names defined in a cell that does not parse, each with the place and the error.
+
+        The cell is parsed again without blank lines in front, because Python's message may contain
+        a line number.
+        """
         try:
             parse(text, magics=self.is_notebook)
         except UNPARSABLE as error:
@@ -145,31 +153,31 @@ class SourceFile:
 
     @cached_property
     def _searchable(self) -> str:
-        """All text, and again in the normal form of Python's names, if that may differ."""
+        """The file's text; followed by its NFKC form, as Python normalises names, unless ASCII."""
         text = "\n".join(self.lines)
         return text if text.isascii() else text + unicodedata.normalize("NFKC", text)
 
     def mentions(self, name: str) -> bool:
-        """Whether a name occurs anywhere in the text; does not parse it."""
+        """Whether a name occurs anywhere in the file's text, which need not be parsed for this."""
         return name in self._searchable
 
     @property
     def code_name(self) -> str:
-        """The file name in tracebacks."""
+        """The name of the file in tracebacks."""
         return CODE_PREFIX + self.name
 
     @property
     def is_notebook(self) -> bool:
-        """Whether places count lines by cell."""
+        """Whether lines are counted from the top of their cell, not of the file."""
         return self.is_kernel or self.name.endswith(".ipynb")
 
     @property
     def is_kernel(self) -> bool:
-        """Whether its cells are those that ran in a kernel, not those of a saved notebook."""
+        """Whether the cells are those that ran in a kernel, not those of a saved notebook."""
         return self.name == KERNEL
 
     def place(self, line: int) -> Place:
-        """A line of this file, counted within its cell in a notebook."""
+        """The `Place` of a line of this file; in a notebook, lines are counted within a cell."""
         text = self.lines[line - 1].strip()[:200] if 0 < line <= len(self.lines) else ""
         if not self.is_notebook:
             return Place(self.name, line, text)
@@ -178,7 +186,7 @@ class SourceFile:
 
 
 def _shown(error: BaseException, text: str) -> str:
-    """Python's message about a syntax error, with the line and a mark below it if known."""
+    """Python's message about a syntax error, followed by the line and a mark below the column."""
     message = str(getattr(error, "msg", None) or error) or type(error).__name__
     line, column = getattr(error, "lineno", None) or 0, getattr(error, "offset", None) or 0
     lines = text.splitlines()
@@ -190,7 +198,7 @@ def _shown(error: BaseException, text: str) -> str:
 
 
 def read_file(source: SourceText) -> SourceFile:
-    """Split a file into cells and lines, without parsing them."""
+    """Split a file's text into cells and lines, without parsing it."""
     path = PurePosixPath(source.name)
     file = SourceFile(source.name, re.sub(r"\W", "_", path.stem))
     for cell in source.cells:
@@ -203,7 +211,7 @@ def read_file(source: SourceText) -> SourceFile:
 def parse(text: str, magics: bool) -> ast.Module:
     """Parse a cell; with `magics`, blank out IPython's syntax if Python cannot parse it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as invalid escapes in a plot's title
+        warnings.simplefilter("ignore")  # such as about invalid escapes in a plot's title
         try:
             return ast.parse(text)
         except UNPARSABLE:
@@ -213,7 +221,7 @@ def parse(text: str, magics: bool) -> ast.Module:
 
 
 def without_magics(cell: str) -> str:
-    """Blank out IPython's own syntax; line numbers stay the same."""
+    """Replace IPython's own syntax in a cell by plain Python; line numbers stay the same."""
     if cell.lstrip().startswith("%%"):
         magic = cell.lstrip().split(None, 1)[0]
         if magic not in ("%%time", "%%timeit", "%%capture"):
@@ -224,14 +232,17 @@ def without_magics(cell: str) -> str:
         indent = line[: len(line) - len(line.lstrip())]
         assigned = re.match(r"\s*[\w, ]+=\s*(?=[!%]\S)", line)
         if bare.startswith(("%", "!", "?")) or re.fullmatch(r"[\w.]+\?{1,2}", bare):
-            lines.append(f"{indent}pass")  # the line may be the only line of a block
+            lines.append(f"{indent}pass")  # not an empty line, since a block may have no other line
         else:
             lines.append(f"{assigned.group()}None" if assigned else line)
     return "\n".join(lines)
 
 
 def flatten(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Top-level statements, also in an ``if`` or ``with`` with definitions; no main blocks."""
+    """The top-level statements, without blocks like ``if __name__ == "__main__"``.
+
+    An ``if`` or a ``with`` that contains definitions is replaced by the statements inside.
+    """
     for node in body:
         if isinstance(node, ast.If) and "__name__" in _names(node.test):
             continue
@@ -243,12 +254,12 @@ def flatten(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def names_in_broken(text: str) -> list[str]:
-    """Names that a text probably defines; does not parse it."""
+    """Names that a text probably defines, found without parsing it."""
     return re.findall(r"^\s*(?:async\s+def|def|class)\s+([^\W\d]\w*)", text, re.MULTILINE)
 
 
 def nodes(tree: ast.AST) -> list[ast.AST]:
-    """A tree's nodes in the order of `ast.walk`, which takes half as long again."""
+    """A syntax tree's nodes in the order of `ast.walk`, which takes half as long again."""
     found = [tree]
     for node in found:
         for name in node._fields:
@@ -269,7 +280,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _binds(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
-    """The names that a statement makes, and the names that it only changes."""
+    """The names that a statement binds, and the names whose objects it only changes."""
     if isinstance(node, DEFINITIONS):
         return frozenset([node.name]), frozenset()
     makes: set[str] = set()
@@ -293,7 +304,7 @@ def _binds(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
 def lookups(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
     """Module-level names that code looks up while it runs, and names its functions look up later.
 
-    Reads the compiled code, which knows the local names.
+    The names are read from compiled code, in which Python has already distinguished local names.
     """
     now: set[str] = set()
     later: set[str] = set()
@@ -311,7 +322,10 @@ def lookups(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _looked_up(code: types.CodeType) -> Iterator[str]:
-    """Module-level names in a code object; `dis` is slower, since it formats each instruction."""
+    """The module-level names that a code object itself looks up.
+
+    Python's `dis` would be slower, since it formats each instruction.
+    """
     extended = 0
     for operation, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
         index = extended | argument
