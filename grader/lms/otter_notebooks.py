@@ -157,7 +157,7 @@ def master(
 def _marked(
     course: Course, unit: Unit, checks: Mapping[str, Sequence[Check]], cells: Sequence[NotebookCell]
 ) -> Iterator[NotebookCell]:
-    """A notebook's cells, with otter's markers around each exercise."""
+    """Add otter's markers around each exercise in a notebook's cells."""
     solutions = _solutions(course, unit)
     questions = {
         code_cell(f"{exercise.name}-{part}", "")["id"]: (exercise.name, part)
