@@ -23,14 +23,14 @@ WHOLE_KIT = (
 
 
 class _Program(TyperGroup):
-    """The commands in the table `MODULE_OF`, each loaded when needed."""
+    """The group of the commands in the table `MODULE_OF`, each imported only when needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (Click passes it)
         """The installed commands, in the table's order."""
         return commands.offered()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command by name; raises `CallError` for a command that only the whole kit has."""
+        """A command by name; raises `CallError` if only an install of the whole kit has it."""
         here = self.list_commands(ctx)
         if cmd_name in commands.MODULE_OF and cmd_name not in here:
             raise CallError(WHOLE_KIT.format(cmd_name))
@@ -41,7 +41,7 @@ class _Program(TyperGroup):
         return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands under headings, so that students find theirs."""
+        """List the commands under headings, so that students find the commands for students."""
         names = self.list_commands(ctx)
         commands.load(names)
         width = formatter.width - 6 - max(map(len, names))
@@ -119,7 +119,7 @@ DeviceOption = Annotated[
 
 
 def name_of_unit(given: str | None) -> str | None:
-    """The unit's name, if a shell completed it to the unit's file; else the name itself."""
+    """The unit's name, if a shell completed the name to the unit's file; else the given name."""
     path = Path(given or "")
     return path.stem if path.suffix in (".py", ".ipynb") else given
 
@@ -158,7 +158,7 @@ def students_course(given: Path | None) -> Course:
 
 
 def instructors_course(given: Path | None, command: str = "") -> Course:
-    """The course of any other command; pass `command`, its name, if it needs the solutions."""
+    """The course of an instructor's command; `command` names it if it needs the solutions."""
     course = load_course(find_course(given))
     if command:
         course.require_solutions(command)
@@ -166,9 +166,9 @@ def instructors_course(given: Path | None, command: str = "") -> Course:
 
 
 def main() -> None:
-    """Run a command; our exceptions become one line and an exit code."""
+    """Run a command; the kit's own exceptions become a line of text and an exit code."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # Names may have letters that the terminal cannot show, and paths may not even be text.
+        # Names may have letters that the terminal cannot show, and paths may be undecodable bytes.
         sys.stdout.reconfigure(errors="backslashreplace")
     with exit_codes():
         app()

@@ -37,12 +37,12 @@ def audit(
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove the course's tests on references, stubs, known answers and mechanical mutants.
+    """Test the course's tests on references, stubs, known answers and mechanical mutants.
 
     The tests must catch every mistake and mutant, name each mistake correctly, and accept every
     right answer. Each hidden test must find something that no other test finds. Otherwise the exit
     code is 1, unless solutions/mistakes/audit.toml gives a reason. With --machines, audits in three
-    settings of torch's libraries; the exit code is also 1 if verdicts, names or points differ.
+    settings of torch's libraries. The exit code is then also 1 if verdicts, names or points differ.
     """
     from grader.author.audit import Audited, audit_totals, nearest_margins
     from grader.author.audit import audit_course as examine
@@ -85,7 +85,7 @@ def audit(
 def _audit_machines(
     course: Course, names: Sequence[str], jobs: int | None, seed: str | None, *, as_json: bool
 ) -> int:
-    """Audit in every setting, print the differences, and return the exit code."""
+    """Audit in every setting of `SETTINGS`, print the differences, and return the exit code."""
     from grader.author.audit import SETTINGS, NotAudited, audited, differences, label
     from grader.cli import tables
 
@@ -101,7 +101,7 @@ def _audit_machines(
                 for line in tables.audited_setting(label(setting), audits[-1]):
                     console.print(line, markup=False, soft_wrap=True)
     except NotAudited as stopped:
-        return int(stopped.args[0])  # the audit has printed why
+        return int(stopped.args[0])  # the audit has printed the reason
     except KeyboardInterrupt:
         return 130
     differing = list(differences(audits))
@@ -125,8 +125,8 @@ def new_course(
 ) -> None:
     """Start a private course on top of this course: your own seed, hidden tests, references.
 
-    Anyone can read the references and hidden tests of a public repository. Files in DIR replace
-    them, and only you know those.
+    Anyone can read the references and hidden tests of a public repository. The files that you put
+    into DIR replace them, and stay private.
     """
     from grader.release.courses import write_overlay as write
 
@@ -144,8 +144,8 @@ def new_class(
     """Make up a class to practise on: a download from Canvas, its gradebook, and a roster.
 
     Answers are right in some form, have a known mistake, or are missing. Some students submit late,
-    twice or never. The same call gives the same class, and a smaller class is its beginning. Keep
-    it private: it holds solutions.
+    twice or never. The same call gives the same class; with fewer students, the class is a part of
+    it. Keep the class private: it contains solutions.
     """
     from grader.author.practice import write_class
 

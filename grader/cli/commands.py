@@ -1,7 +1,7 @@
 """The table of commands, each with the module of this room that defines it.
 
 A module is loaded when one of its commands runs, or when help lists all commands. A student's
-bundle holds only the modules for students, and offers only their commands.
+bundle contains only the modules of commands for students, and offers only these commands.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MODULE_OF = {
 
 
 def offered() -> list[str]:
-    """The commands whose modules are installed."""
+    """The names of the commands whose modules are installed."""
     here = {module for module in MODULE_OF.values() if find_spec(f"{ROOM}.{module}") is not None}
     return [name for name, module in MODULE_OF.items() if module in here]
 

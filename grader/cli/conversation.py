@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 STUDENT_HELP = "As in the gradebook; or an id, e-mail or name."
 StudentArgument = Annotated[str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP)]
-STANDARD = Path("-")  # as a file name: standard input or output
+STANDARD = Path("-")  # this file name means standard input or output
 
 # The parameters of `adjust`.
 CorrectedArgument = Annotated[
@@ -124,7 +124,7 @@ def explain(
     rich_help_panel=INSTRUCTORS,
     epilog='Example: grader adjust grades/ ada causal_mask +1 --reason "typo in the statement"\n\n'
     "Example: grader adjust grades/ --from corrections.csv",
-    context_settings={"ignore_unknown_options": True},  # -0.5 is a number
+    context_settings={"ignore_unknown_options": True},  # -0.5 is a number, not an option
 )
 def adjust(
     folder: GradesArgument,
@@ -191,7 +191,7 @@ def forget(
     from grader.grades.privacy import forget_student as remove
 
     opened = instructors_course(course)
-    # A grading that runs now would bring the student back.
+    # Lock the folder: a grading that runs at the same time would store the student's data again.
     with existing_gradebook(folder, opened.name) as book, alone(folder):
         row = find_student(book.rows(), student)
         if not yes:
@@ -236,7 +236,7 @@ def diff(
 
 
 def _write(book: Gradebook, course: Course) -> None:
-    """Write the gradebook's files again, and its pages if it has pages."""
+    """Write a gradebook's tables again, and also its HTML pages if it has some."""
     from grader.grades.gradebook import REPORT
     from grader.report import write_pages
 
@@ -369,7 +369,7 @@ def export(
 
 
 def _put(table: bytes, path: Path, into: Path | None) -> str:
-    """Write a table; returns the line that names the file, or "" for standard output."""
+    """Write a table, and return a line with the file's name; "" if it went to standard output."""
     if path == STANDARD:
         sys.stdout.buffer.write(table)
         sys.stdout.flush()

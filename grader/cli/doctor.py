@@ -22,13 +22,13 @@ from grader.records.rows import counted
 PACKAGES = (
     "torch", "numpy", "pytest", "msgspec", "safetensors", "typer", "rich", "textual", "watchfiles",
 )  # fmt: skip
-GRADING = ("jaxtyping", "sandlock", "pyseccomp")  # students do not need them
+GRADING = ("jaxtyping", "sandlock", "pyseccomp")  # libraries that students do not need
 State = Literal["well", "bad", "absent"]  # absent: missing, but not needed here
 
 
 @dataclass(frozen=True)
 class Condition:
-    """The result of one examination."""
+    """A line of the report: whether one thing is as it should be, and a text about it."""
 
     topic: str
     name: str
@@ -37,7 +37,7 @@ class Condition:
 
 
 def examine(given: Path | None) -> list[Condition]:
-    """Examine everything; the text about a missing part says how to get it."""
+    """Examine versions, course and isolation; a text about a missing part says how to get it."""
     try:
         course: Course | CallError = load_course(find_course(given, student=True))
     except CallError as error:
@@ -100,7 +100,7 @@ def _answers(course: Course) -> Condition:
 
 
 def _isolation(course: Course | CallError, student: bool) -> list[Condition]:
-    """Every layer of a jail, with the kernel's reason if it is missing; whether they suffice."""
+    """The layers of a jail, and whether they suffice, with the reason for each missing layer."""
     try:
         from grader.sandbox.jails import MEANING, Warm, shortfall
         from grader.sandbox.session import Limits

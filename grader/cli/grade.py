@@ -101,8 +101,8 @@ JsonLinesOption = Annotated[
 ]
 
 
-# Pairs of options that exclude each other, with the message. A mode refuses options that it cannot
-# honour; a dry run accepts the options for grading, though it does not grade.
+# Pairs of options that exclude each other, with the message. A mode refuses options that have no
+# effect in it. But a dry run accepts the options for grading, though it does not grade.
 MODES = "--again, --watch and --dry-run exclude one another"
 EXERCISES = "--only, --assignment and --again exclude one another: --again keeps DIR's exercises"
 KINDS = "--quiet, --json and --json-lines exclude one another"
@@ -267,7 +267,7 @@ def _refuse_nonsense(
 
 
 def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
-    """The roster of this call, or that of an earlier call."""
+    """The roster given in this call, or else the roster that the gradebook keeps."""
     from grader.grades.gradebook import DATABASE, open_gradebook
     from grader.intake import NO_ROSTER, read_roster
 
@@ -282,7 +282,7 @@ def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
 def _chosen(
     course: Course, only: Sequence[str], assignment: str | None, again: Path | None
 ) -> tuple[str, ...]:
-    """The exercises to grade; `again` is a gradebook whose exercises to keep."""
+    """The exercises to grade; with `again`, the exercises graded in that gradebook."""
     from grader.grades.gradebook import existing_gradebook
 
     if again is not None:
@@ -319,7 +319,7 @@ def _once(
 
     arrivals = take_in(paths, run.order.course, roster, DOWNLOADS)
     stderr = Console(stderr=True, highlight=False)
-    # In a terminal, show problems before grading begins: there is still time for Ctrl-C.
+    # In a terminal, show problems before grading begins, while Ctrl-C costs no time.
     interactive = stderr.is_terminal
     if interactive and run.kind == "people":
         for line in tables.conflict_lines(arrivals):
@@ -396,7 +396,7 @@ def _stay(folder: Path, run: _Run, roster: Roster, assignment: str, *, replace: 
 
 
 def _reported(looks: Iterable[Arrivals], console: Console) -> Iterator[Arrivals]:
-    """Pass on each look at the folder, and print each new conflict once."""
+    """Yield the submissions at each reading of the folder, and print each new problem once."""
     from grader.feedback.terminal import safe
 
     known: set[str] = set()
@@ -411,7 +411,7 @@ def _reported(looks: Iterable[Arrivals], console: Console) -> Iterator[Arrivals]
 
 
 def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
-    """Write the pages, or print how to get them: a grading succeeds without them."""
+    """Write the HTML pages; if their libraries are missing, print how to install them."""
     from grader.report import require_templates
 
     try:
@@ -432,7 +432,7 @@ def written(
     similarity: bool = True,
     quiet: bool = False,
 ) -> str:
-    """Write the pages of a gradebook with a progress bar; returns a line that says where."""
+    """Write a gradebook's HTML pages, with a progress bar; return a line that names the files."""
     from grader import report
     from grader.feedback import terminal
     from grader.grades.gradebook import existing_gradebook

@@ -1,4 +1,4 @@
-"""`grader release`: writes folders to give away."""
+"""`grader release`: writes folders for students and for other systems."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _opened(course: Path | None, command: str, assignment: str | None) -> Course
 def _recorded(
     write: Callable[..., list[Path]], course: Course, to: Path, replace: bool, jobs: int | None
 ) -> int:
-    """Write a bundle with recordings and a progress bar; returns the number of files."""
+    """Write a bundle that has recordings, show a progress bar, and return the number of files."""
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
 
@@ -90,7 +90,7 @@ def release_student(
 
 # --- for a system --------------------------------------------------------------------------------
 #
-# One command for each system that has a bundle, with the options that the bundle needs.
+# Each system that has a bundle gets a command, with the options that the bundle needs.
 
 OPTIONS = {"seed": SeedOption, "torch_index": TorchIndexOption}  # only some bundles take these
 

@@ -1,6 +1,6 @@
-"""Prints corrections, removals and differences of a gradebook. No logic.
+"""Prints corrections, removals and differences of a gradebook, and computes nothing else.
 
-Names, messages and source lines come from students, so they are printed without markup.
+Names, messages and source lines come from students. Therefore they are printed without markup.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def question(row: Row) -> str:
 
 
 def show_forgotten(gone: Forgotten, console: Console) -> None:
-    """Print the removed data, and the places that the instructor must clear."""
+    """Print the removed data, and the places where the instructor must remove the rest."""
     counts = [TABLES[table].format(count) for table, count in gone.removed.items() if count]
     print_plain(
         console,
@@ -149,7 +149,7 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
 
 
 def _follows(change: TestChange) -> bool:
-    """Whether a test changed only because an earlier test did."""
+    """Whether a test is skipped now, or was skipped before and passes: an earlier test decided."""
     return change.after == "skipped" or (change.before, change.after) == ("skipped", "passed")
 
 
@@ -170,7 +170,7 @@ def _correction(before: Adjustment | None, after: Adjustment | None) -> str:
 
 
 def _signed(points: float) -> str:
-    """A correction's points: ``+1``, ``-0.5``."""
+    """The points of a correction with their sign: ``+1``, ``-0.5``."""
     return f"{'+' if points > 0 else ''}{number(points)}"
 
 

@@ -100,7 +100,7 @@ def check(
         terminal.waiting("loading torch"),
         open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
-        # Taken before the check, which does not see later saves.
+        # Read the answers before the check, since the check does not see a save during it.
         lesson = Lesson(opened) if folder is None else None
         results = checker.check()
     verdicts = lesson.record(results) if lesson is not None else [*map(verdict_of, results)]
@@ -117,7 +117,7 @@ def check(
 def _look_closer(
     course: Course, names: Sequence[str], folder: Path | None, *, show: bool, pdb: bool
 ) -> int:
-    """Show one exercise's code at work, or stop in it; the exit code."""
+    """Trace the answer to one exercise, or debug it with `pdb`; return the exit code."""
     if len(names) != 1 or (show and pdb):
         what = "--show or --pdb, not both" if show and pdb else "one exercise with --show and --pdb"
         raise CallError(f"give {what}: grader check causal_mask --show")
@@ -132,7 +132,7 @@ def _look_closer(
 
     lesson = Lesson(course)
     passed = show_cases(cases_of(course, names[0], folder), Console(highlight=False))
-    if passed and folder is None:  # without a pass, Ctrl-C may have cut it short
+    if passed and folder is None:  # if not passed, Ctrl-C may have ended it early
         lesson.passed(names[0])
         _warn(lesson)
     return int(not passed)
@@ -169,7 +169,7 @@ def _print_checks(
             console.print(f"[dim]{WHERE_IT_IS.format(verdict.exercise)}[/dim]")
     if named and lesson is not None:
         lines = (line for verdict in verdicts for line in left_out(course, verdict.exercise))
-        for line in dict.fromkeys(lines):  # each once, though exercises share a file
+        for line in dict.fromkeys(lines):  # drop duplicates from exercises in the same file
             terminal.print_plain(console, line, "dim")
         if len(verdicts) == 1 and verdicts[0].solved:
             _after_solved(console, lesson, verdicts[0])
@@ -311,7 +311,7 @@ def look(
         return
     print(title_of_look(opened, name))
     with terminal.waiting("loading torch"):
-        import grader.mine  # noqa: F401 - it takes torch along
+        import grader.mine  # noqa: F401 - this import loads torch
     run_look(opened, name)
 
 
@@ -323,7 +323,7 @@ def try_(
     ] = None,
     course: CourseOption = None,
 ) -> None:
-    """See why: an experiment that draws or counts; without a name, list them.
+    """Run an experiment that shows the reason for a rule; without a name, list experiments.
 
     You need not solve anything first. Once you have solved an exercise, its experiments use your
     answer. Ctrl-C stops an endless loop.
@@ -338,7 +338,7 @@ def try_(
         return
     chosen = scripts.experiments_of(opened, name)
     with terminal.waiting("loading torch"):
-        import grader.mine  # noqa: F401 - it takes torch along
+        import grader.mine  # noqa: F401 - this import loads torch
     for one in chosen:
         scripts.run_experiment(opened, one)
 

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from grader.run.tally import DisplayKind, Tally
 
 
-FILES = 2  # named for each submission in a list
+FILES = 2  # file names shown for each submission in a list
 LEAST_OF_A_NAME = 16  # characters of a student's name that a table keeps
 WIDE = 200  # columns, if the output goes to a file or program
 
 
 def gradebook_table(course: Course, rows: Sequence[Row], width: int) -> Table:
-    """One row for each student: status, points per unit, total.
+    """A table with a row for each student: status, points per unit, total.
 
-    If the columns leave too little room for names, the points per unit give way to a line that says
-    so.
+    If the table would leave too little room for names, it has no points per unit. A line below the
+    table then says where these points are.
     """
     whole = _gradebook_table(course, rows, _units(course, rows))
     fixed = sum(
@@ -68,20 +68,21 @@ def _gradebook_table(
         _add_numbers(table, head, (row[place] for row in cells), style)
     for row, points in zip(rows, cells, strict=True):
         style = "" if row.status == "graded" else "yellow"
-        # Rich narrows only columns that may wrap; this column may, but cuts names off instead.
+        # Rich narrows a column only if it may wrap. So the column may wrap, but its cells may not:
+        # they cut off names that are too long.
         student = Text(who(row), no_wrap=True, overflow="ellipsis")
         table.add_row(student, Text(row.status, style=style), *points)
     return table
 
 
 def _add_numbers(table: Table, head: str, numbers: Iterable[str], style: str | None = None) -> None:
-    # Too long a row shortens the name, never a number.
+    # If a row is too long for the terminal, Rich shortens the name and never a number.
     width = max(map(len, (head, *numbers)))
     table.add_column(head, justify="right", style=style, no_wrap=True, min_width=width)
 
 
 def _points(course: Course, row: Row, units: Sequence[str]) -> list[str]:
-    """The points in each unit, then the total; "?" if the grader failed, "-" without a grade."""
+    """The points in each unit, and the total; each "?" if the grader failed, "-" if not graded."""
     if row.total is None:
         return ["?" if row.grade else "-"] * (len(units) + 1)
     by_unit = [sum(p for e, p in row.points.items() if course.unit_of[e] == u) for u in units]
@@ -97,7 +98,7 @@ def _units(course: Course, rows: Sequence[Row]) -> list[tuple[int, str]]:
 def print_rows(
     course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: DisplayKind
 ) -> None:
-    """Print a grading's results: for people a table, for programs JSON or only errors."""
+    """Print a grading's results: a table for people, JSON for programs, or only errors."""
     from grader.run.tally import sum_up
 
     match kind:
@@ -162,7 +163,7 @@ def row_line(row: Row) -> Text:
 
 
 def legend(course: Course, rows: Sequence[Row]) -> str:
-    """The names of the units that number the columns."""
+    """A line that gives the name of each unit whose number heads a column."""
     return ", ".join(f"{n} {name.replace('_', ' ')}" for n, name in _units(course, rows))
 
 
@@ -171,7 +172,7 @@ def _short(points: float) -> str:
 
 
 def arrivals_lines(arrivals: Arrivals) -> Iterator[Text]:
-    """The arrived submissions before grading: a line for each, and for each problem."""
+    """A line for each submission, each absent student and each problem, before grading."""
     absent = {key: one for key, one in arrivals.people.items() if key not in arrivals.conflicts}
     for one in arrivals.submissions:
         style = "" if one.status == "ready" else "yellow"
@@ -207,7 +208,7 @@ def _named(student: str, people: Mapping[str, Person]) -> str:
 
 
 def roster_line(roster: Roster) -> str:
-    """The meanings that were given to a roster's columns."""
+    """A line that says how each column of a roster was understood."""
     taken = [f"{kind} from {' or '.join(titles)}" for kind, titles in roster.columns.items()]
     kept = [*dict.fromkeys(title for person in roster.people for title in person.extra)]
     also = [f"kept as they are: {', '.join(kept)}"] if kept else []
@@ -234,7 +235,11 @@ def audit_report(
     near: Sequence[Audited],
     counted: Mapping[str, Mapping[str, tuple[int, int]]],
 ) -> Iterator[Table | Text]:
-    """The excused findings, those `near` a tolerance, and a row for each unit: well / all."""
+    """The report on an audit: excused findings, findings `near` a tolerance, and a table.
+
+    The table has a row for each unit. Its cells count the findings that are as they should be, and
+    all findings, as in ``35/35``.
+    """
     for kind, title in EXCUSED.items():
         excused = [f for f in findings if f.kind == kind and f.excused]
         if excused:
@@ -264,7 +269,7 @@ def audit_report(
 
 
 def audited_setting(label: str, findings: Sequence[Audited]) -> Iterator[str]:
-    """The result of an audit in one setting, with its failures."""
+    """The lines about an audit in one setting of torch's libraries: counts, and each failure."""
     wrong = [finding for finding in findings if not finding.well]
     ending = f"{len(wrong)} not as they should be" if wrong else "all as they should be"
     yield f"{label}: {counted(len(findings), 'case')}, {ending}"
@@ -273,7 +278,7 @@ def audited_setting(label: str, findings: Sequence[Audited]) -> Iterator[str]:
 
 
 def differing_settings(labels: Sequence[str], found: Sequence[Difference]) -> Iterator[str]:
-    """The differences between audits, with the verdict in each setting."""
+    """The lines about each difference between audits, with the verdict in each setting."""
     for difference in found:
         yield f"{difference.kind} {difference.name} differs:"
         for label, verdict in zip(labels, difference.verdicts, strict=True):

@@ -16,7 +16,7 @@ from grader.records.rows import Adjustment, Row
 
 # Fields of a grade that can change points while the text stays the same.
 DECIDING = ("seed", "course", "torch", "isolation", "device")
-SECRET = frozenset({"seed"})  # reported as changed, without the values
+SECRET = frozenset({"seed"})  # the change is reported, but not the values
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,10 @@ class Changes:
 def changes(
     old: Mapping[str, Row], new: Mapping[str, Row], another_text: Collection[str] = ()
 ) -> Changes:
-    """Compare two gradings, both by student; `another_text` lists students with a new submission.
+    """Compare two gradings, each a dict from students to rows.
 
-    A student counts as changed if the status, the total or the points of an exercise changed.
+    `another_text` lists the students who submitted another text. A student counts as changed if the
+    status, the total or the points of an exercise changed.
     """
     students = [
         change
@@ -112,10 +113,11 @@ def changes(
 def compared(
     course: Course, new: Path, old: Path | None = None, anonymous: bool = False
 ) -> Changes:
-    """Compare two gradebooks, or a gradebook with the grades that its last regrading replaced.
+    """Compare the gradebook `new` with the gradebook `old`.
 
-    If `anonymous`, students get the pseudonyms of `new`. Raises `CallError` if a gradebook is
-    missing or has no earlier grading.
+    Without `old`, compare `new` with the grades that its last regrading replaced. If `anonymous`,
+    students get the pseudonyms of `new`. Raises `CallError` if a gradebook is missing, or if `old`
+    is None and `new` was never regraded.
     """
     with ExitStack() as stack:
         book = stack.enter_context(existing_gradebook(new, course.name))
@@ -135,7 +137,7 @@ def compared(
 
 
 def rewritten(old: Gradebook, new: Gradebook) -> set[str]:
-    """The students whose text differs, as far as both gradebooks keep it."""
+    """The students whose graded texts differ, among those whose text is in both gradebooks."""
     names = {grade.student: grade.submission for grade in old.grades()}
     found = set()
     for grade in new.grades():
@@ -163,7 +165,7 @@ def _values(grades: list[Grade | None], name: str) -> list[str]:
 
 
 def _student(old: Row | None, new: Row | None, another_text: bool) -> StudentChange | None:
-    """A student's change, or None without one."""
+    """The change of a student's grade; None if the grade is the same."""
     row = new or old
     assert row is not None
     change = StudentChange(
@@ -180,7 +182,7 @@ def _student(old: Row | None, new: Row | None, another_text: bool) -> StudentCha
 
 
 def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
-    """The exercises that changed; none if a side has no points at all."""
+    """The exercises whose points changed; none unless both gradings gave the student points."""
     if old is None or new is None or not (old.has_points and new.has_points):
         return
     earlier, later = old.points, new.points
@@ -205,7 +207,7 @@ def _result(row: Row, exercise: str) -> ExerciseResult | None:
 
 
 def _tests(old: ExerciseResult | None, new: ExerciseResult | None) -> Iterator[TestChange]:
-    """The tests that changed; none if the whole exercise is new or gone."""
+    """The tests that changed; none if only one of the gradings has the exercise."""
     if old is None or new is None:
         return
     earlier, later = _by_name(old), _by_name(new)
@@ -216,12 +218,12 @@ def _tests(old: ExerciseResult | None, new: ExerciseResult | None) -> Iterator[T
 
 
 def _by_name(result: ExerciseResult) -> dict[tuple[str, bool], TestResult]:
-    """The tests by name, public and hidden apart, since such a pair may share a name."""
+    """The tests by name and visibility, since a public and a hidden test may share a name."""
     return {(test.name, test.hidden): test for test in result.tests}
 
 
 def _outcome(test: TestResult | None) -> tuple[str, bool] | None:
-    # Not the points: they also change with the test's weight, which `_reweighted` reports.
+    # Do not compare points: they also change with the test's weight, which `_reweighted` reports.
     return (test.status, test.points > 0) if test else None
 
 

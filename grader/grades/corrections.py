@@ -1,7 +1,7 @@
 """Corrections of computed points: a person adds points to an exercise, or takes some away.
 
-A single correction is typed; many come as a CSV. All are checked before any is written, which
-happens elsewhere.
+An instructor types a single correction, or gives many in a CSV. This module checks all of them; its
+callers then write them to the gradebook.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ def corrections_from(
 
 
 def _lines(data: bytes, file: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Each line's number, with its cells in the order of `COLUMNS` or a message about the error."""
+    """The number of each line, with its cells in the order of `COLUMNS`, or an error message."""
     text = decoded(data)
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=separator_of(text), strict=True)
     places: list[int] | None = None
     width = 0
     while True:
-        line = reader.line_num + 1  # the first line of a row whose cells have several
+        line = reader.line_num + 1  # a row may span several lines: this is its first
         try:
             cells = [cell.strip() for cell in next(reader)]
         except StopIteration:
@@ -147,10 +147,10 @@ def _lines(data: bytes, file: str) -> Iterator[tuple[int, list[str] | str]]:
 
 
 def at_stake(result: ExerciseResult) -> Adjustment | None:
-    """The correction that gives back the points lost through an earlier mistake, if any were lost.
+    """The correction that gives back the points lost through a mistake in an earlier exercise.
 
-    These are the points of tests that failed only through the mistake, and of tests that were
-    skipped after them.
+    These are the points of tests that failed only because of that mistake, and of tests that were
+    skipped after them. None if no points were lost in this way.
     """
     following = [test for test in result.tests if test.follows]
     lost = [test for test in result.tests if test.follows or test.status == "skipped"]

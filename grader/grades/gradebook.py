@@ -1,8 +1,8 @@
 """The gradebook: the only place that keeps grades.
 
-``grades.db`` is the source of truth. It holds the grades, the graded texts, the students and the
-corrections; each grade is committed as soon as it is computed. ``gradebook.csv`` and
-``results.jsonl`` are written from it, whole or not at all.
+The database ``grades.db`` is the source of truth. It holds the grades, the graded texts, the
+students and the corrections. Each grade is committed as soon as it is computed. ``gradebook.csv``
+and ``results.jsonl`` are written from the database, each completely or not at all.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from grader.records.rows import Adjustment, Person, Row
 DATABASE = "grades.db"
 TABLE = "gradebook.csv"
 LINES = "results.jsonl"
-FEEDBACK, REPORT = "feedback", "report.html"  # pages in the same folder
+FEEDBACK, REPORT = "feedback", "report.html"  # HTML pages in the gradebook's folder
 VERSION = 3
 LOCK = ".lock"  # held by the process that grades into the folder
 ANOTHER = "choose another --out"
-# The two kinds of grading that can be interrupted: the commands that continue them.
+# The values of `Gradebook.unfinished`: the command that continues an interrupted grading.
 GRADING, REGRADING = "grader grade", "grader grade --again"
 
 SCHEMA = """
@@ -82,14 +82,14 @@ class Gradebook:
     # --- written by a grading --------------------------------------------------------------------
 
     def record(self, grade: Grade, submission: Submission | None = None, key: str = "") -> None:
-        """Commit a grade for each of its students, and replace their earlier grades.
+        """Commit a grade for each student of a submission, and replace their earlier grades.
 
-        `key` identifies everything that decided the grade: see `reusable`.
+        `key` identifies everything that decides the grade: see `reusable`.
         """
         self.record_all([(grade, submission, key)])
 
     def record_all(self, grades: Iterable[tuple[Grade, Submission | None, str]]) -> None:
-        """Commit all of these grades, or none; see `record`."""
+        """Record grades in one transaction, which stores either all of them or none."""
         with self._connection:
             for grade, submission, key in grades:
                 for student in submission.members if submission is not None else (grade.student,):
@@ -108,7 +108,7 @@ class Gradebook:
         )
 
     def keep_only(self, students: Sequence[str]) -> None:
-        """Delete the grades of all other students, which an earlier grading left."""
+        """Delete the grades of all students except these, and submissions left without a grade."""
         with self._connection:
             graded = [row[0] for row in self._connection.execute("SELECT student FROM grades")]
             self._connection.executemany(
@@ -118,7 +118,7 @@ class Gradebook:
             self._drop_orphans()
 
     def _drop_orphans(self) -> int:
-        """Delete texts that have no grade, and return their number."""
+        """Delete submissions that have no grade, and return the number of deleted submissions."""
         return self._connection.execute(
             "DELETE FROM submissions WHERE name NOT IN (SELECT submission FROM grades)"
         ).rowcount
@@ -133,7 +133,7 @@ class Gradebook:
             )
 
     def put_aside(self) -> int:
-        """Copy the current grades to `earlier`, and return the number of that run."""
+        """Copy the current grades to the table `earlier` as a new run, and return its number."""
         run = (self.last_run() or 0) + 1
         with self._connection:
             self._connection.execute(
@@ -143,7 +143,7 @@ class Gradebook:
 
     @property
     def unfinished(self) -> str:
-        """`GRADING` or `REGRADING` until that grading is complete, then empty."""
+        """`GRADING` or `REGRADING` while a grading of this kind is incomplete; otherwise empty."""
         return self._about("unfinished") or ""
 
     @unfinished.setter
@@ -157,7 +157,7 @@ class Gradebook:
         self.adjust_all([(student, adjustment)])
 
     def adjust_all(self, adjustments: Iterable[tuple[str, Adjustment]]) -> None:
-        """Store all of these corrections, or none; see `adjust`."""
+        """Store corrections in one transaction, which stores either all of them or none."""
         with self._connection:
             for student, adjustment in adjustments:
                 points = round(adjustment.points * THOUSAND)
@@ -173,14 +173,14 @@ class Gradebook:
                     )
 
     def forget(self, student: str) -> dict[str, int]:
-        """Remove a student from every table and free page; return the number of rows by table.
+        """Erase a student from the database; return the number of deleted rows by table.
 
-        A group's submission stays, without the name, while another student has a grade for it.
+        A group's submission stays, without the student's name, while another member has a grade.
         """
         people = self.people()
         listed = people.get(student)
         self.roster = self.roster.without(listed) if listed is not None else self.roster
-        # In a conflict, data of the student may be stored under a name that no row has.
+        # During a conflict, the student's data may also be stored under names that have no row.
         why = self.conflicts
         others = {n for n in why.keys() - people.keys() if why[n] == why.get(student)}
         names = {student, *others}
@@ -194,7 +194,7 @@ class Gradebook:
             }
             lost["submissions"] = self._drop_orphans()
             self._leave_groups(student)
-        self._connection.execute("VACUUM")  # until then, deleted rows stay in the file
+        self._connection.execute("VACUUM")  # without it, deleted rows stay in the file
         return lost
 
     def _leave_groups(self, student: str) -> None:
@@ -221,7 +221,7 @@ class Gradebook:
 
     @property
     def assignment(self) -> str:
-        """The graded assignment; empty without one."""
+        """The name of the graded assignment; empty if no assignment was graded."""
         return self._about("assignment") or ""
 
     @assignment.setter
@@ -240,9 +240,9 @@ class Gradebook:
 
     @property
     def conflicts(self) -> Mapping[str, str]:
-        """The reasons why submissions are not graded, by every name that they may be under.
+        """The reason of each conflict, under the name of every student that it may concern.
 
-        Older grades under these names are kept, but no row shows them while the conflict lasts.
+        Earlier grades of these students are kept, but no row shows them while the conflict lasts.
         """
         return msgspec.json.decode(self._about("conflicts") or "{}", type=dict[str, str])
 
@@ -252,7 +252,7 @@ class Gradebook:
 
     @property
     def salt(self) -> str:
-        """This gradebook's secret for pseudonyms, which keeps them from being guessed."""
+        """A random secret of this gradebook: pseudonyms cannot be computed without it."""
         salt = self._about("salt")
         if salt is None:
             salt = secrets.token_hex(16)
@@ -273,14 +273,14 @@ class Gradebook:
         return (Grade.from_json(row[0]) for row in rows)
 
     def reusable(self) -> set[tuple[str, str]]:
-        """Submissions and keys of all grades, except those in which the grader failed."""
+        """The submission and key of each grade that can be reused: all unless the grader failed."""
         rows = self._connection.execute(
             "SELECT submission, key FROM grades WHERE status <> 'grader_error'"
         )
         return set(rows)
 
     def grade(self, submission: str, key: str) -> Grade:
-        """The grade of a submission under this key; the pair must be `reusable`."""
+        """The stored grade of a submission with this key; both must be a pair in `reusable`."""
         (text,) = self._connection.execute(
             "SELECT grade FROM grades "
             "WHERE submission = ? AND key = ? AND status <> 'grader_error'",
@@ -289,20 +289,20 @@ class Gradebook:
         return Grade.from_json(text)
 
     def last_run(self) -> int | None:
-        """The number of the last run in `earlier`; None without a run."""
+        """The number of the last regrading; None if the gradebook was never regraded."""
         run: int | None
         (run,) = self._connection.execute("SELECT max(run) FROM earlier").fetchone()
         return run
 
     def earlier(self, run: int) -> dict[str, Grade]:
-        """The grades that a regrading replaced, as a dict by student."""
+        """The grades that the regrading with this number replaced, by student."""
         rows = self._connection.execute(
             "SELECT student, grade FROM earlier WHERE run = ? ORDER BY student", (run,)
         )
         return {student: Grade.from_json(grade) for student, grade in rows}
 
     def people(self) -> dict[str, Person]:
-        """The listed students, by key."""
+        """The list of students: what is known about each, by the student's name."""
         rows = self._connection.execute("SELECT student, person FROM people ORDER BY student")
         return {student: msgspec.json.decode(text, type=Person) for student, text in rows}
 
@@ -323,9 +323,9 @@ class Gradebook:
         return int(self._connection.execute("SELECT count(*) FROM submissions").fetchone()[0])
 
     def rows(self, run: int | None = None) -> list[Row]:
-        """A row for each student with a grade, on the roster or in a conflict, ordered by name.
+        """A row for each student who has a grade or is on the list, ordered by name.
 
-        With `run`, the grades are those that this regrading replaced; the rest is current.
+        With `run`, the rows have the grades that this regrading replaced, but current corrections.
         """
         grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
         people, conflicts = self.people(), self.conflicts
@@ -358,7 +358,7 @@ class Gradebook:
 
 
 def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
-    """The name of each graded student's page in the folder `FEEDBACK`."""
+    """The file name of each graded student's page in the folder `FEEDBACK`, by student."""
     stems = file_stems(row.student for row in rows if row.grade is not None)
     return {student: f"{stem}.html" for student, stem in stems.items()}
 
@@ -374,8 +374,8 @@ def existing_gradebook(
     """Open the gradebook in a folder.
 
     Raises `CallError` if there is none, if it belongs to another course, or if its grading is
-    incomplete. `again` allows an interrupted regrading, to continue it; `meanwhile` allows a
-    grading that is running, to read its grades so far.
+    incomplete. With `again`, an interrupted regrading raises no error, because the caller continues
+    it. With `meanwhile`, a running grading raises no error: the caller reads the grades so far.
     """
     if not (folder / DATABASE).is_file():
         raise CallError(
@@ -397,16 +397,16 @@ def existing_gradebook(
 
 @contextmanager
 def open_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
-    """Open or create the gradebook in a folder; `CallError` if it belongs to another course."""
+    """Open or create a folder's gradebook; `CallError` if the gradebook is of another course."""
     with _opened(folder, course, ANOTHER) as book:
         yield book
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep other gradings out of a folder; raises `CallError` if one is running there.
+    """Lock a folder against other gradings; raises `CallError` if a grading is running there.
 
-    The kernel releases the lock when the process that holds it ends, however it ends.
+    The kernel releases the lock when this process ends, even if the process is killed.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are private
@@ -432,7 +432,7 @@ def _at_work(folder: Path) -> bool:
 
 def _locked(file: IO[bytes], *, exclusive: bool) -> bool:
     """Try to lock a file until it is closed, and return whether that worked."""
-    import fcntl  # only on Unix, like grading
+    import fcntl  # exists only on Unix, and so does grading
 
     try:
         fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -463,7 +463,10 @@ def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
 
 
 def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:
-    """Raise `CallError` with advice if a folder cannot hold this course's grades; write nothing."""
+    """Check, without writing, that a folder can hold this course's grades; else `CallError`.
+
+    `advice` completes the message about a gradebook of another course.
+    """
     path = folder / DATABASE
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     if not nearest.is_dir():
@@ -471,7 +474,7 @@ def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:
     if not path.exists():
         return
     try:
-        # Not read-only: SQLite must be able to roll back an interrupted write.
+        # Open the file for writing too, because SQLite may have to roll back an interrupted write.
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)
         try:
             about = dict(connection.execute("SELECT key, value FROM about"))

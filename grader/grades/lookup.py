@@ -14,11 +14,11 @@ from grader.records.faults import CallError
 from grader.records.grade import BASES, ExerciseResult, Grade, TestResult
 from grader.records.rows import Row, letters, spellings
 
-MOST_NAMED = 8  # candidates in a message
+MOST_NAMED = 8  # names in a message
 
 
 def find_student(rows: Sequence[Row], text: str) -> Row:
-    """The student with this key, or else with this id, e-mail or name in any spelling.
+    """Find a student by the name in the gradebook, or else by id, e-mail or name in any spelling.
 
     Raises `CallError` unless exactly one student fits.
     """
@@ -45,9 +45,9 @@ def _known_as(row: Row) -> list[str]:
 
 
 def refuse_another_seed(book: Gradebook, seed: str, meant: str) -> None:
-    """Raise `CallError` if the grades used another hidden seed, so that the course must differ.
+    """Raise `CallError` if a gradebook was graded with another hidden seed than `seed`.
 
-    `meant` names the seed to give with --seed.
+    `meant` describes, in the message, the seed to give with --seed.
     """
     seeds = {grade.seed for grade in book.grades()}
     if seeds and seed not in seeds:
@@ -68,9 +68,9 @@ class Graded:
 
 
 def find_graded(book: Gradebook, course: Course, student: str, test: str) -> Graded:
-    """A student's test in a gradebook; a person typed `student` and `test`.
+    """Find a student's test in a gradebook by the texts that a person typed for both.
 
-    Raises `CallError` if there is no such test, or no text to run it on.
+    Raises `CallError` if there is no such test, or if the student's submission cannot run.
     """
     row = find_student(book.rows(), student)
     if row.grade is None:
@@ -85,7 +85,7 @@ def find_graded(book: Gradebook, course: Course, student: str, test: str) -> Gra
 
 
 def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, TestResult]:
-    """The test with this name, title or ``EXERCISE/NAME``, or an exercise's first failed test.
+    """Find a test by name, title or ``EXERCISE/NAME``; an exercise means its first failed test.
 
     Raises `CallError` unless exactly one test fits.
     """
@@ -106,10 +106,12 @@ def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, 
 
 
 def _first_failed(result: ExerciseResult) -> TestResult | None:
-    """The first failed test that cost points, or else the first that did not pass."""
+    """The first failed test that carries points; without one, the first test that did not pass."""
     open_ = [test for test in result.tests if test.status != "passed"]
     failed = [test for test in open_ if test.status not in ("skipped", "missing")]
-    failed.sort(key=lambda test: test.name == BASES)  # last: it only refers to another exercise
+    failed.sort(
+        key=lambda test: test.name == BASES
+    )  # to the end: it only refers to another exercise
     return next((test for test in failed if test.max), None) or next(iter(failed or open_), None)
 
 

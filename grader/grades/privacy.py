@@ -25,14 +25,14 @@ from grader.records.rows import Adjustment, Person, Row
 
 # --- pseudonyms ----------------------------------------------------------------------------------
 #
-# They are the same in every list of a gradebook.
+# A student has the same pseudonym in all lists that are made from a gradebook.
 
 
-DIGITS = 6  # of a pseudonym; twice as many if two students would share it
+DIGITS = 6  # in a pseudonym; twice as many if two students would get the same pseudonym
 
 
 def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
-    """Each student's pseudonym, ``student-7f3a2c``; without the salt it reveals no name."""
+    """A pseudonym like ``student-7f3a2c`` for each student; `salt` prevents guessing the names."""
     digests = {
         student: hashlib.blake2b(
             student.encode("utf-8", "surrogatepass"), key=salt.encode(), digest_size=16
@@ -53,7 +53,7 @@ def pseudonyms_in(rows: Sequence[Row], salt: str) -> dict[str, str]:
 
 
 def anonymous(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:
-    """The rows with pseudonyms for students and submissions, and without any text of theirs.
+    """The rows with pseudonyms for students and submissions.
 
     Messages, notes and the reasons of corrections are dropped, since each may contain a real name.
     """
@@ -83,7 +83,7 @@ def _without_words(grade: Grade, names: Mapping[str, str]) -> Grade:
 
 
 def _without_messages(exercise: ExerciseResult) -> ExerciseResult:
-    # `behaviour` quotes a line of the answer with the name of its file.
+    # `behaviour` quotes a line of the answer with its file's name, which may be the student's name.
     tests = (msgspec.structs.replace(test, message=None, behaviour=()) for test in exercise.tests)
     return msgspec.structs.replace(exercise, tests=tuple(tests))
 
@@ -91,16 +91,16 @@ def _without_messages(exercise: ExerciseResult) -> ExerciseResult:
 # --- forgetting a student ------------------------------------------------------------------------
 
 
-# Files in a gradebook's folder that name no student, or that are written again.
+# The kit's own files in a gradebook's folder: `forget_student` and its caller remove the student.
 OURS = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT})
 
 
 @dataclass(frozen=True)
 class Forgotten:
-    """The data of a student that was removed, and the data that was not."""
+    """The removed data of a student, and the places that may still name the student."""
 
     student: str
-    removed: Mapping[str, int]  # rows by table
+    removed: Mapping[str, int]  # the number of deleted rows, by table
     pages: tuple[str, ...]
     sharers: tuple[str, ...]  # students of the same group, who keep the submission and its name
     others: tuple[str, ...]  # files in the folder that are not `OURS`, and may name the student
@@ -128,7 +128,7 @@ def forget_student(book: Gradebook, row: Row) -> Forgotten:
 
 
 def _pages(folder: Path, name: str | None) -> list[Path]:
-    """A student's files in a folder."""
+    """The files with this name in a folder: one page, or none."""
     if name is None or not folder.is_dir():
         return []
     return [page for page in folder.iterdir() if page.name == name and page.is_file()]

@@ -11,7 +11,7 @@ from grader.records.rows import Cell, Row, csv_line
 def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 1.0) -> str:
     """A line for each student: points, status and corrections, then the roster's columns.
 
-    A point of a grade counts `scale` points in the table.
+    One point of a grade is written as `scale` points.
     """
     named = any(row.person.id or row.person.name or row.person.email for row in rows)
     person_heads = ["id", "name", "email"] if named else []
@@ -38,7 +38,7 @@ def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 
 
 
 def _cells(row: Row, exercises: Sequence[str], scale: float) -> list[Cell]:
-    # A missing submission and a fault of the grader are not zeros: their cells stay empty.
+    # Without a submission, or if the grader failed, the points are unknown: leave the cells empty.
     earned = {name: scaled(points, scale) for name, points in row.points.items()}
     points = [earned.get(name) for name in exercises]
     if row.grade is None:

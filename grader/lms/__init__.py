@@ -1,9 +1,9 @@
-"""Other systems: they send us submissions, receive grades, or run the grader.
+"""Other systems: they send submissions, receive grades, or run the grader.
 
-One module describes one system; otter has three modules, GitHub two. A module reads the system's
-downloads, writes grades and a bundle for it, and defines the command by which it runs the grader.
-The commands read the table `SYSTEMS`. To add a system, add a module and one line here (see
-README.md). This room computes no points, `grading` does; it knows no command.
+One module describes one system; otter has three modules, and GitHub two. A module reads the
+system's downloads, writes grades and a bundle for the system, and defines the command by which the
+system runs the grader. The commands read the table `SYSTEMS`. To add a system, add a module and one
+line here (see README.md). This room computes no points, and imports no command.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grader.intake.downloads import Downloads
 from grader.lms.system import System
 
 # The module of each system, in the order of the help. If the names in a download fit several
-# systems, the last one counts. Canvas' pattern fits almost any name, so it comes early.
+# systems, the last of these systems counts. Canvas comes early, since its pattern fits most names.
 MODULES = (
     "sheets",
     "canvas",

@@ -1,10 +1,12 @@
-"""Canvas: reads its downloads; writes a gradebook, fresh or into Canvas' own.
+"""Canvas: reads its downloads; writes a gradebook, or fills in a gradebook that Canvas exported.
 
-A download's entry is called ``doejane_LATE_12345_678_attention.py``: name, user id, and the id of
-the upload, which grows. A resubmission may have ``-1`` before the extension. Text typed into Canvas
-is ``doejane_12345_text.html``, a link is ``doejane_12345_link.html``; both lack the upload's id.
-With anonymous grading an entry is ``anon_ab12c_678_attention.py``, with letters and digits instead
-of the user id; LATE then comes after those, or first.
+A download's entry is called ``doejane_LATE_12345_678_attention.py``. It has the student's name, the
+user id, the id of the upload, and the file's own name. A later upload has a larger id. A
+resubmission may have ``-1`` before the extension. Text typed into Canvas is called
+``doejane_12345_text.html``, and a link ``doejane_12345_link.html``, without an upload's id.
+
+With anonymous grading an entry is called ``anon_ab12c_678_attention.py``, with letters and digits
+instead of the user id. LATE is then at the beginning, after ``anon``, or after the user id.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from grader.records.rows import Person, Row, counted, csv_line, number
 # --- downloads -----------------------------------------------------------------------------------
 
 # Match as early as possible: Canvas writes the beginning of a name, the student chooses the rest.
-_ID = r"[0-9]{1,20}"  # of 64 bits
+_ID = r"[0-9]{1,20}"  # a number of 64 bits
 _REST = rf"_(?:(?P<file>{_ID})_(?P<name>.+)|(?P<typed>(?:text|link)\.html))"
 _NAMED = re.compile(rf"(?P<who>.*?)(?P<late>_LATE)?_(?P<user>{_ID}){_REST}", re.S)
 _ANONYMOUS = re.compile(
@@ -51,13 +53,13 @@ class _Entry:
     who: str
     number: str  # the user's id, or the pseudonym if grading is anonymous
     late: bool
-    upload: int  # 0 for typed text
+    upload: int  # the upload's id; 0 for typed text
     name: str  # the student's own name for the file
     person: Person
 
 
 def _entry(name: str) -> _Entry | None:
-    """Parse an entry's name; None if Canvas does not make such names."""
+    """Parse an entry's name; None if the name does not have Canvas' form."""
     if match := _ANONYMOUS.fullmatch(name):
         who = number = f"anon_{match['user']}"
         late, person = any(match.group("first", "before", "late")), Person()
@@ -72,7 +74,7 @@ def _entry(name: str) -> _Entry | None:
 
 
 def _made(names: Collection[str]) -> Collection[str]:
-    """The names that Canvas made, if most are."""
+    """The names that have Canvas' form, if most names have it; otherwise none."""
     own: dict[str, _Entry] = {name: entry for name in names if (entry := _entry(name)) is not None}
     users: dict[str, str] = {}
     for entry in own.values():
@@ -113,9 +115,10 @@ def _hand_in(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) -
 
 
 def _without_mark(name: str, names: Collection[str], units: Collection[str]) -> tuple[str, int]:
-    """A file's own name, and the number of its resubmission.
+    """A file's name without a mark such as ``-1``, and the number of resubmissions in the mark.
 
-    A student's own name may end in ``-1`` too, so the name without it must be known.
+    A student may also choose a name that ends in ``-1``. Therefore the mark is removed only if the
+    name without it is that of another file, or of a unit.
     """
     path = PurePath(name)
     match = _AGAIN.fullmatch(path.stem)
@@ -137,7 +140,7 @@ _KINDS = ((_NUMBER, "ID"), (ID, "SIS User ID"), (LOGIN, "SIS Login ID"), (NAME, 
 
 
 def _fresh(totals: Totals) -> Filled:
-    """A new table; Canvas offers to create an assignment if it does not know the title."""
+    """Write a new table; Canvas offers to create an assignment if it does not know the title."""
     lines = [
         csv_line([*_ABOUT, totals.column or totals.title]),
         csv_line([f"    {_POINTS}", None, None, None, None, totals.most]),
@@ -161,10 +164,10 @@ def _fresh(totals: Totals) -> Filled:
 
 
 def _filled(totals: Totals, into: Path) -> Filled:
-    """A table that Canvas exported, with the totals in the assignment's column.
+    """Fill the totals into the assignment's column of a table that Canvas exported.
 
-    Rows with EX stay excused, and students without a grade keep their cell. Raises `CallError` if
-    the column is ambiguous.
+    Cells with EX (excused) and cells of students without a grade stay as they are. Raises
+    `CallError` if the column is ambiguous.
     """
     sheet = Sheet(into)
     sheet.required("Student")
@@ -196,9 +199,10 @@ def _filled(totals: Totals, into: Path) -> Filled:
 
 
 def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:
-    """Each person's number in Canvas and id at the university.
+    """Each person's number in Canvas, and id at the university.
 
-    A roster may use Canvas' numbers as ids. Then one id equals the number from the download.
+    A roster may use Canvas' numbers as ids. This is the case if any person's id equals the number
+    that Canvas' download gives for the person.
     """
     if any(person.id and person.id == person.canvas for person in people):
         return [(person.canvas or person.id, "") for person in people]

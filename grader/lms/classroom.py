@@ -1,8 +1,8 @@
 """GitHub: checks one unit, as a step of a workflow that runs at every push.
 
 The step's results are in the format of GitHub Classroom's graders, version 3. That service was shut
-down in August 2026, but its reporter still works. It is the last step of the workflow, adds up the
-scores and prints each test's name. It may print the other fields too.
+down in August 2026, but its reporter still works. The reporter is the last step of the workflow. It
+adds up the scores, and prints each test's name and perhaps the other fields.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from grader.lms.system import Bundle, Host, System
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult, TestStatus, counted_elsewhere, scaled
 
-# --- the public checks of a unit, as the reporter takes them -------------------------------------
+# --- the public checks of a unit, in the reporter's format ---------------------------------------
 
 Status = Literal["pass", "fail", "error"]
 
-# The results of a unit are one environment variable, which may have at most 128 KiB.
+# All results of a unit must fit into one environment variable of at most 128 KiB.
 MAX_MESSAGE = 300  # characters
 
 NOT_TRIED = "not tried, because something before it is wrong"
 
 
 class UnitTest(msgspec.Struct, frozen=True):
-    """One check. We fill in neither a line nor a duration, which the format asks for."""
+    """The result of one check; `line_no` and `duration` are required by the format, but unused."""
 
     name: str
     status: Status
     message: str | None
     score: float
-    test_code: str  # the command that repeats it on the student's computer
+    test_code: str  # the command that repeats the check on the student's computer
     task_id: int  # the exercise's number among the unit's assigned exercises
     filename: str
     line_no: int = 0
@@ -51,7 +51,7 @@ class UnitTest(msgspec.Struct, frozen=True):
 
 
 class UnitResults(msgspec.Struct, frozen=True):
-    """The results of one step."""
+    """The results of one step of the workflow, which checks one unit."""
 
     status: Status
     max_score: float
@@ -59,12 +59,12 @@ class UnitResults(msgspec.Struct, frozen=True):
     version: int = 3
 
     def encoded(self) -> str:
-        """The form that the reporter reads: base64 of JSON."""
+        """The results in the form that the reporter reads: JSON in base64."""
         return base64.b64encode(msgspec.json.encode(self)).decode()
 
 
 def unit_results(course: Course, unit: str, exercises: Sequence[ExerciseResult]) -> UnitResults:
-    """The results of a unit's checks."""
+    """The results of a unit's checks, in the reporter's format."""
     exercises = counted_elsewhere(exercises, course.worth)
     faulty = any(exercise.faulty for exercise in exercises)
     solved = all(exercise.solved for exercise in exercises)
@@ -163,7 +163,7 @@ def _no_commands() -> Iterator[None]:
 # --- the system ----------------------------------------------------------------------------------
 #
 # A student's repository holds this module, but not `classroom_repository`, which writes
-# repositories. Therefore it is imported only to write one.
+# repositories. Therefore `classroom_repository` is imported only when a repository is written.
 
 
 def _write(*given: Any, **options: Any) -> list[Path]:

@@ -11,7 +11,7 @@ from grader.release import texts
 from grader.release.engine import DESK
 from grader.release.student import write_student_bundle
 
-# Modules that the workflow needs in addition to the student's commands.
+# The modules that the workflow needs in addition to those for the student's commands.
 STEP_MODULES = ("cli.host", "lms.system", "lms.classroom")
 
 WORKFLOW = ".github/workflows/checks.yml"
@@ -67,7 +67,7 @@ def release_classroom(
 
 
 def said(to: Path, files: int) -> Sequence[str]:
-    """The lines to print about a repository."""
+    """The lines to print after a repository was written."""
     return (
         f"{files} files in {to}: push them to GitHub, as a template repository",
         f"students can change {WORKFLOW} and the checks: give marks with grader grade",

@@ -1,4 +1,7 @@
-"""Gradescope: reads its downloads, writes ``results.json`` and the bundle, grades when it asks."""
+"""Gradescope: reads its downloads, and writes the bundle with which Gradescope grades.
+
+In Gradescope's container, the bundle grades a submission and writes ``results.json``.
+"""
 
 from __future__ import annotations
 
@@ -40,20 +43,20 @@ from grader.sandbox.budget import WALL_FACTOR
 
 # --- downloads -----------------------------------------------------------------------------------
 #
-# A download has one folder for each submission, and a file that names the submitters of each.
+# A download has a folder for each submission, and a file that names each submission's submitters.
 # Several submitters of one submission are a group.
 
 SUBMITTERS = "submission_metadata.yml"
-LARGEST = 10**30  # student number
+LARGEST = 10**30  # a student number is smaller
 
 
 def _made(names: Collection[str]) -> Collection[str]:
-    """The file that names the submitters and lists all folders, if it is here."""
+    """The name of the file that lists all folders and their submitters, if it is in `names`."""
     return {SUBMITTERS} & {*names}
 
 
 def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
-    """The submissions that the file of submitters lists."""
+    """The submissions that the file `SUBMITTERS` lists."""
     notes = [item for item in items if item.parts == (SUBMITTERS,)]
     if len(notes) != 1:
         odd = "there twice" if notes else "no file"
@@ -101,7 +104,7 @@ def _parsed_yaml(data: bytes) -> dict[str, Any]:
         ) from None
     try:
         content = yaml.safe_load(data)
-    except Exception:  # malformed numbers and dates raise many kinds
+    except Exception:  # a malformed number or date raises one of many types
         content = None
     if not isinstance(content, dict):
         raise CallError(
@@ -128,7 +131,7 @@ def _person(submitter: Any) -> Person:
 
 
 def _text(value: Any) -> str:
-    """A text or a number as text; empty for anything else, because a YAML list may hold itself."""
+    """A text or number as text; anything else gives "", since a YAML list may contain itself."""
     if isinstance(value, int) and abs(value) < LARGEST:
         return str(value)
     return value if isinstance(value, str) else ""
@@ -162,7 +165,7 @@ class TestEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """How a score was computed: for instructors."""
+    """Facts for instructors about how a score was computed."""
 
     status: str
     isolation: tuple[str, ...]
@@ -194,7 +197,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
         raise HostFault(grade.message or "the points are not known")
     grade = for_students(grade, course)
     about_files = (grade.message,) if grade.message else grade.notes
-    # If the submission could not be read, its tests would only repeat that.
+    # If the submission could not be read, each test would only repeat the grade's message.
     exercises = counted_elsewhere(grade.exercises, scale) if grade.status == "graded" else ()
     return Results(
         scaled(grade.total, scale),
@@ -206,7 +209,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
 
 
 def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
-    """The results with the instructor's corrections: in the score, and first in the output."""
+    """Add the instructor's corrections to the score, and list them first in the output."""
     if not row.adjustments or row.total is None:
         return results
     corrections = [
@@ -219,8 +222,8 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
 
 
 def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
-    # The engine's own checks come first, all with the number 0. Then a test has the same number
-    # for every student.
+    # The engine's own checks come first, and all have the number 0. Not every student has the same
+    # of these checks, but the tests after them then have the same numbers for every student.
     before = sum(finding.engines_own for finding in verdict.worth_reading)
     for place, finding in enumerate(verdict.worth_reading, 1 - before):
         paid = finding.max > 0
@@ -228,7 +231,7 @@ def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
             name=f"{verdict.exercise}: {finding.title}",
             number=f"{number}.{max(place, 0)}",
             status="passed" if finding.status == "passed" else "failed",
-            # "hidden" would hide the total even after grades are published.
+            # With "hidden", Gradescope would hide the total even after grades are published.
             visibility="after_published" if finding.hidden else "visible",
             output=_output(finding) if finding.status != "passed" else "",
             score=finding.points if paid else None,
@@ -258,13 +261,13 @@ def _paragraphs(*parts: str) -> str:
 def _block(text: str) -> str:
     """Text as an indented block.
 
-    A fence could be closed by the text in it; an indented block cannot.
+    Text in a fenced block could close the fence. Text in an indented block cannot end the block.
     """
     return textwrap.indent(terminal.safe(text).strip("\n").rstrip(), "    ", lambda _: True)
 
 
 def _plain(text: str) -> str:
-    """An author's words with all Markdown escaped except code between backticks."""
+    """A text by the course's author, with all Markdown escaped except code between backticks."""
     one_line = " ".join(text.split())
     return re.sub(r"(`[^`]*`)|([\\*_\[\]<>#|~&])", lambda m: m[1] or f"\\{m[2]}", one_line)
 
@@ -313,8 +316,8 @@ def grade_for_gradescope(root: Path) -> None:
         course,
         read_submission(metadata.student, root / "submission"),
         only=course.asked,
-        isolation="weak",  # all layers that the container has; the results name them
-        secrets=[root / METADATA],  # holds the results of hidden tests of earlier submissions
+        isolation="weak",  # uses all layers that the container has; the results name them
+        secrets=[root / METADATA],  # has hidden results of earlier submissions
     )
     print(terminal.course_line(course))
     for note in terminal.notes([Row(grade.student, grade)]):
@@ -336,7 +339,7 @@ def _read_metadata(path: Path) -> _Metadata:
         return _Metadata()
 
 
-# --- the bundle: an ``autograder.zip`` to upload, and the same files unpacked --------------------
+# --- the bundle: an ``autograder.zip`` to upload, and the same files outside of the zip ----------
 
 ZIP = "autograder.zip"
 PROGRAMS = ("run_autograder", "setup.sh")  # Gradescope runs these
@@ -389,7 +392,7 @@ def release_gradescope(
 
 
 def _readme(course: Course) -> str:
-    """Instructions for the instructor, with the memory and time that a container needs."""
+    """The README for the instructor, with the memory and time that a container needs."""
     limits = course.file.limits
     return texts.template(
         "gradescope/README.md",

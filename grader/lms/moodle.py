@@ -1,9 +1,10 @@
-"""Moodle: reads its downloads; writes the worksheet for offline grading, fresh or into Moodle's.
+"""Moodle: reads its downloads; writes a worksheet for offline grading, or fills in Moodle's.
 
-A download's entry is called ``Jane Doe_12345_assignsubmission_file_/attention.py``, or the same
-without a folder. The number is the participant's. Text typed into Moodle is a page called
-``…_onlinetext_…``. It is not read; it is reported if there is no other file. To import a worksheet,
-Moodle needs Identifier, Grade and Last modified (grade).
+A download's entry is called ``Jane Doe_12345_assignsubmission_file_/attention.py``, or
+``Jane Doe_12345_assignsubmission_file_attention.py``, without a folder. The number is the
+participant's. Text typed into Moodle is a page called ``…_onlinetext_…``. The grader does not read
+such a page, but reports it if the student submitted no file. To import a worksheet, Moodle needs
+the columns Identifier, Grade and Last modified (grade).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _ENTRY = re.compile(
 
 
 def _made(names: Collection[str]) -> Collection[str]:
-    """The names that Moodle made, if most are."""
+    """The names that have Moodle's form, if most names have it; otherwise none."""
     return most_of(names, [name for name in names if _ENTRY.fullmatch(name)])
 
 
@@ -76,7 +77,7 @@ _KINDS = ((_NUMBER, "Identifier"), (ID, "ID number"), (EMAIL, "Email address"), 
 
 
 def _fresh(totals: Totals) -> Filled:
-    """A worksheet of the students whose number in Moodle is known from one of its downloads."""
+    """Write a worksheet with the students whose number is known from one of Moodle's downloads."""
     lines = [csv_line(_COLUMNS)]
     known = [row for row in totals.rows if row.person.moodle]
     if not known:
@@ -105,14 +106,16 @@ def _fresh(totals: Totals) -> Filled:
 
 
 def _filled(totals: Totals, into: Path) -> Filled:
-    """A worksheet that Moodle exported, with the totals in its column for grades.
+    """Fill the totals into the grade column of a worksheet that Moodle exported.
 
-    Grades that Moodle has locked stay. In other languages than English, `totals` names the column.
+    Locked grades stay as they are. If the worksheet is not in English, `totals.column` names the
+    column.
     """
     sheet = Sheet(into)
     place = sheet.required(totals.column or "Grade")
     locked, top = sheet.place("Grade can be changed"), sheet.place("Maximum Grade")
-    # In other languages the columns have other names, but the first two keep their places.
+    # Columns have other names in other languages. But the first always holds the number, and the
+    # second the name.
     directory = Directory(totals.rows, [*sheet.places(_KINDS), (_NUMBER, 0), (NAME, 1)])
     matched: list[Row] = []
     notes: set[str] = set()

@@ -17,7 +17,7 @@ _OTHERS = {"source", "release", "autograded", "feedback"}
 
 
 def _made(names: Collection[str]) -> Collection[str]:
-    """All names, if this is the folder that holds ``submitted``."""
+    """All names, if they are those of a course's folder with ``submitted``; otherwise none."""
     own = _SUBMITTED in names and bool(_OTHERS & {*names} or names == {_SUBMITTED})
     return names if own else ()
 
@@ -29,7 +29,7 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload
     for item in items:
         if below and item.parts[0] != _SUBMITTED:
             continue
-        parts = item.parts[below:]  # none where ``submitted`` is a file
+        parts = item.parts[below:]  # empty if ``submitted`` is itself a file
         if len(parts) > 1:
             files.setdefault(parts[0], {})["/".join(parts[1:])] = item
     return [

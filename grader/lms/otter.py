@@ -1,8 +1,9 @@
 """otter-grader: writes student notebooks, autograders, and notebooks for `otter assign`.
 
-otter itself makes the autograders, so its containers run otter's own code. They are zips in
-Gradescope's format. All carry the same course and the same kit; each names the exercises to grade.
-otter calls us through a plugin (`otter_plugin`), which the autograders name.
+`otter generate` makes the autograders, so containers run otter's own code. An autograder is a zip
+in Gradescope's format. All autograders contain the same course and kit; each lists the exercises
+that it grades. An autograder's settings name a plugin (`otter_plugin`), through which otter calls
+the kit.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from grader.release.student import refuse_solved_stubs, write_student_bundle
 from grader.release.texts import write_text
 
 PLUGIN = "grader.lms.otter_plugin.Plugin"
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # as on the releasing machine
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # the container's, as on this machine
 
 # otter copies only files called ``requirements.*`` into a container before it installs packages.
 KIT = "requirements.kit.zip"
@@ -54,7 +55,7 @@ def release_otter(
     jobs: int = 1,
     torch_index: str | None = None,
 ) -> list[Path]:
-    """Write the folder into `to`, unreadable for other users, and return its files.
+    """Write the release into `to`, unreadable for other users, and return its files.
 
     `torch_index` is the address of a second package index for pip. `report` is called after each
     recorded exercise. Raises `CallError` if otter or the seed is missing, if a stub is solved, if
@@ -93,7 +94,7 @@ def release_otter(
 
 
 def _notebooks() -> ModuleType:
-    """The module `otter_notebooks`; raises `CallError` if otter or a library of it is missing."""
+    """The module `otter_notebooks`; raises `CallError` if a library that it needs is missing."""
     try:
         import otter.generate  # noqa: F401 (is it installed?)
 
@@ -106,7 +107,7 @@ def _notebooks() -> ModuleType:
 
 
 def _kit(student: Path) -> bytes:
-    """A zip for pip: the whole engine, with the libraries for jails."""
+    """A zip that pip can install: the whole engine, which also requires the jails' libraries."""
     with TemporaryDirectory() as temporary:
         here = Path(temporary)
         copy_engine(here / "grader")
@@ -117,7 +118,7 @@ def _kit(student: Path) -> bytes:
 
 
 def _write_autograder(to: Path, supplies: Path, graded: Sequence[str], more: Sequence[str]) -> None:
-    """Write the autograder that `otter generate` makes, with the kit and the course added."""
+    """Make an autograder with `otter generate`, add the kit and the course, and write it."""
     from otter.generate import main as generate
 
     with TemporaryDirectory() as temporary:
@@ -146,12 +147,12 @@ def _write_autograder(to: Path, supplies: Path, graded: Sequence[str], more: Seq
 
 
 def _config(graded: Sequence[str]) -> Mapping[str, Any]:
-    """Settings of otter for grading."""
+    """The settings in an autograder's ``otter_config.json``."""
     return {"show_hidden": True, "plugins": [{PLUGIN: {"only": list(graded)}}]}
 
 
 def _settings(graded: Sequence[str], more: Sequence[str]) -> Mapping[str, Any]:
-    """Settings of `otter assign`."""
+    """The settings for `otter assign` in a master notebook."""
     return {
         "requirements": [*more, f"{UNPACKED}/files/{KIT}"],
         "python_version": PYTHON,
@@ -163,7 +164,7 @@ def _settings(graded: Sequence[str], more: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _readme(course: Course) -> str:
-    """Instructions for the instructor."""
+    """The README for the instructor."""
     first = course.asked[0]
     return texts.template(
         "otter/README.md",

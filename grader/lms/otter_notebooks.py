@@ -2,7 +2,8 @@
 
 There is one notebook for students and one for `otter assign`. In otter's notebooks `grader` is
 otter's own object, so the kit is called `kit`. Each of otter's tests runs one public check of the
-kit, and raises if it does not pass. Raw cells and comments hold the markers of `otter assign`.
+kit, and raises if the check does not pass. Raw cells and comments hold the markers of
+`otter assign`.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Check:
 
     @property
     def function(self) -> str:
-        """The source of its function in otter's test file."""
+        """The source of the function that runs this check in otter's test file."""
         name = self.name if self.name.startswith("test_") else f"test_{self.name}"
         return TEST.format(name=name, exercise=self.exercise, check=self.name)
 
@@ -105,7 +106,7 @@ def student_version(
     checks: Mapping[str, Sequence[Check]],
     unchecked_in: Mapping[str, Collection[str]],
 ) -> Mapping[str, str]:
-    """The files for students by path: for each unit its notebook and a test file per exercise.
+    """The files for students, by path: a notebook per unit, and a test file per exercise.
 
     `unchecked_in` is the same as for `cells_of`.
     """
@@ -156,7 +157,7 @@ def master(
 def _marked(
     course: Course, unit: Unit, checks: Mapping[str, Sequence[Check]], cells: Sequence[NotebookCell]
 ) -> Iterator[NotebookCell]:
-    """A notebook's cells, with otter's markers around each exercise."""
+    """Add otter's markers around each exercise in a notebook's cells."""
     solutions = _solutions(course, unit)
     questions = {
         code_cell(f"{exercise.name}-{part}", "")["id"]: (exercise.name, part)
@@ -173,7 +174,7 @@ def _marked(
             case "answer":
                 text = SOLUTION.format(solution=solutions[name], stub="".join(cell["source"]))
                 yield from _block("SOLUTION", name, [code_cell(f"{name}-answer", text)])
-            case "check":  # otter itself writes the cell that runs them
+            case "check":  # otter itself adds a cell that runs these tests
                 yield from _block("TESTS", name, map(_test_cell, checks[name]))
                 yield _raw(f"{name}-end", "# END QUESTION")
             case _:
@@ -198,22 +199,23 @@ def _raw(name: str, text: str) -> NotebookCell:
 
 
 def _solutions(course: Course, unit: Unit) -> Mapping[str, str]:
-    """The reference of each exercise, with the helpers that precede it in its file."""
+    """The source of each exercise's reference, with the helpers before it in the file."""
     found: dict[str, str] = {}
     waiting = ""
     for name, text in _statements(course, unit.name):
         waiting += f"\n\n\n{text}" if name else f"\n{text}"
         if course.unit_of.get(name) == unit.name:
             found[name], waiting = waiting.strip("\n"), ""
-    # Helpers after the last reference go with it.
+    # Add the helpers after the last reference to that reference.
     last = unit.exercise[-1].name
     return found | {last: found[last] + waiting}
 
 
 def _statements(course: Course, unit: str) -> Iterator[tuple[str, str]]:
-    """The statements of a file of references, each with the name that it defines or "".
+    """The name (or "") and source of each top-level statement in a unit's file of references.
 
-    An import from another unit becomes that unit's text, because a notebook comes without files.
+    An import from another unit is replaced by that unit's statements, because a notebook must not
+    need other files.
     """
     text = course.reference_file(unit).read_text("utf-8")
     first, *rest = ast.parse(text).body

@@ -1,4 +1,4 @@
-"""otter-grader: a plugin that grades in our jail and gives otter the scores.
+"""otter-grader: a plugin that grades in the kit's jail and gives otter the scores.
 
 By itself, otter runs a submission and its tests in one kernel, and unpickles a file that the kernel
 wrote. Therefore no part of a submission may reach otter's kernel: not its cells, not its metadata
@@ -6,7 +6,7 @@ wrote. Therefore no part of a submission may reach otter's kernel: not its cells
 plugin gives otter an empty notebook and replaces its results.
 
 otter unpacks an autograder into ``source/``, and copies the submission into ``submission/``. It
-also copies the autograder's files there, the solutions among them.
+also copies the autograder's files into ``submission/``, including the solutions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from grader.records.grade import ExerciseResult, Grade, counted_elsewhere
 from grader.release.courses import load_carried
 
 COURSE = Path("source", "files", "course")  # where otter unpacks the autograder's course
-STUDENT = "submission"  # otter does not name the student
+STUDENT = "submission"  # the name in the grade, since otter does not name the student
 
 NO_GRADE = "otter asked for scores before the submission was graded"
 WEAK = " (weak: malicious code might find the solutions)"
@@ -44,28 +44,28 @@ WEAK = " (weak: malicious code might find the solutions)"
 class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
     """Grades a submission for otter.
 
-    ``otter_config.json`` names it; its setting ``only`` lists the exercises or units to grade. It
-    raises if the grader itself fails, and otter then gives no score.
+    ``otter_config.json`` names this class. The plugin's setting ``only`` lists the exercises or
+    units to grade. If the grader itself fails, the plugin raises, and otter gives no score.
     """
 
     _grade: Grade | None = None
     _worth = 1.0  # points in otter for one point of the grade
 
     def before_grading(self, config: Any) -> None:
-        """Remove all files except the submission: otter would unpickle a log among them."""
+        """Remove all files but the submission, such as a log, which otter would unpickle."""
         config.grade_from_log = False
-        self._autograder.chmod(0o700)  # it holds the solutions, and a jail may be another user
+        self._autograder.chmod(0o700)  # holds the solutions; a jail may be another user
         for path in self._submitted.parent.iterdir():
             if path != self._submitted:
                 _remove(path)
 
     def before_execution(self, submission: object) -> nbformat.NotebookNode:
         """Grade the submitted file, and return an empty notebook for otter to run."""
-        del submission  # the file as otter read it
+        del submission  # a notebook that otter parsed; the plugin reads the file itself
         submitted = read_submission(STUDENT, self._submitted)
         _remove(self._submitted)  # a kernel imports from its working directory
         course = load_carried(self._autograder / COURSE)
-        # Containers may lack layers of isolation: the results name those that were active.
+        # A container may lack layers of isolation: the results name the active layers.
         grade = grade_one(
             course,
             submitted,
@@ -80,7 +80,7 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
         return nbformat.NotebookNode(empty)  # type: ignore[no-untyped-call]
 
     def after_grading(self, results: GradingResults) -> None:
-        """Replace otter's results by ours."""
+        """Replace otter's results by those of the kit's grading."""
         if self._grade is None:
             raise HostFault(NO_GRADE)
         exercises = counted_elsewhere(self._grade.exercises, self._worth)
@@ -90,14 +90,14 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
         vars(results).update(vars(ours))
 
     def generate_report(self) -> str:
-        """The lines that otter prints about our grading."""
+        """The lines that otter prints about the kit's grading."""
         if self._grade is None:
             raise HostFault(NO_GRADE)
         return "\n".join(_remarks(self._grade))
 
     @property
     def _submitted(self) -> Path:
-        """The submitted file. Its folder is otter's choice, only its name is the student's."""
+        """The submitted file: otter chooses its folder, and the student only its name."""
         return Path(self.submission_path)
 
     @property
@@ -117,7 +117,7 @@ def _remove(path: Path) -> None:
 
 
 def _test_file(result: ExerciseResult) -> ExceptionTestFile:
-    """One exercise as a test file of otter's."""
+    """The result of one exercise, in the form of otter's result of a test file."""
     findings = verdict_of(result).findings
     cases = [TestCase(f.title, None, f.hidden, f.max, None, None) for f in findings]
     file = ExceptionTestFile(result.name, f"{result.name}.py", cases, all_or_nothing=False)
@@ -125,8 +125,8 @@ def _test_file(result: ExerciseResult) -> ExceptionTestFile:
         TestCaseResult(case, "\n".join(_lines(finding)), finding.status == "passed")
         for case, finding in zip(cases, findings, strict=True)
     ]
-    # Forbidden operations cost all points, even those of tests that passed. Otherwise otter's own
-    # sum is right, and exact if all tests passed.
+    # Forbidden operations cost all points, even those of tests that passed: then replace otter's
+    # sum of the tests. Otherwise keep that sum, which is exact if all tests passed.
     if round(file.score - result.points, 3) != 0:
         file.update_score(result.points)
     return file

@@ -46,11 +46,11 @@ class Sheet:
         if not rows:
             raise CallError(f"{path} is empty")
         self.header, self.rows = [cell.strip() for cell in rows[0]], rows
-        for row in rows:  # a line may end early
+        for row in rows:  # a line may have fewer cells than the header
             row += [""] * (len(self.header) - len(row))
 
     def place(self, *names: str) -> int | None:
-        """The index of the first of these columns that exists."""
+        """The index of the first column in `names` that the table has; None if it has none."""
         return next((self.header.index(name) for name in names if name in self.header), None)
 
     def places(self, kinds: Iterable[tuple[Kind, str]]) -> Places:
@@ -59,7 +59,7 @@ class Sheet:
         return [(kind, place) for kind, place in found if place is not None]
 
     def required(self, *names: str) -> int:
-        """The index of the first of these columns that exists; raises `CallError` if none does."""
+        """The index of the first column in `names` that the table has; else `CallError`."""
         place = self.place(*names)
         if place is None:
             raise CallError(
@@ -114,7 +114,7 @@ class Directory:
                     found.setdefault(key, set()).add(row.student)
 
     def find(self, cells: Sequence[str]) -> Row | None:
-        """The row of the first key that belongs to exactly one student."""
+        """The gradebook's row for a line with these cells; None if no key fits exactly one row."""
         for kind, place in self._places:
             key = kind.read(cells[place].strip())
             found = self._found[kind].get(key, set()) if key else set()
@@ -124,7 +124,7 @@ class Directory:
 
 
 def as_number(cell: str) -> float | None:
-    """The points in a cell, rounded to thousandths; None if it holds no number."""
+    """The points in a cell, rounded to thousandths; None if the cell holds no number."""
     try:
         found = float(cell.strip().replace(",", "."))
     except ValueError:
@@ -133,7 +133,7 @@ def as_number(cell: str) -> float | None:
 
 
 def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator[str]:
-    """One line that names the students with a grade who are missing from the table."""
+    """A line that names the students with a grade who are missing from a table, if any are."""
     students = {row.student for row in matched}
     left = [row.student for row in rows if row.has_points and row.student not in students]
     if left:
@@ -141,7 +141,7 @@ def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator
 
 
 def without(names: Sequence[str]) -> Iterator[str]:
-    """One line about the table's `names` without a grade."""
+    """A line about the students in a table who have no grade, if there are any."""
     if names:
         yield (
             f"no grade for {counted(len(names), 'row')}, left as before: "
@@ -149,7 +149,7 @@ def without(names: Sequence[str]) -> Iterator[str]:
         )
 
 
-# --- a spreadsheet's -----------------------------------------------------------------------------
+# --- a spreadsheet -------------------------------------------------------------------------------
 
 
 def _fresh(totals: Totals) -> Filled:

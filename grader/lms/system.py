@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Totals:
-    """The contents of a table of grades."""
+    """The data from which a system's table of grades is written."""
 
-    rows: Sequence[Row]  # narrowed to the exported exercises
+    rows: Sequence[Row]  # with the exported exercises only
     exercises: tuple[str, ...]
     title: str  # the course's, or the assignment's
     most: float  # maximum points in the system
@@ -50,20 +50,20 @@ class Filled:
 
 @dataclass(frozen=True)
 class Table:
-    """A CSV that takes the grades of a class."""
+    """The kind of CSV in which a system reads the grades of a class."""
 
     file: str  # the default name
     fresh: Callable[[Totals], Filled]
     into: Callable[[Totals, Path], Filled] | None = None  # fills in a CSV that the system exported
-    nameless: bool = False  # whether it makes sense with pseudonyms
+    nameless: bool = False  # whether a table with pseudonyms is of use
 
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """A file of results for each student."""
+    """The kind of file in which a system reads the results of one student."""
 
     file: str
-    of: Callable[[Row, Course, float], bytes]  # the number is the scale, as in `Totals`
+    of: Callable[[Row, Course, float], bytes]  # the float is the scale: see `Totals`
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,14 @@ class Host:
 class Bundle:
     """The folder that ``grader release NAME`` writes.
 
-    `write` takes a course and a folder, and by name ``replace`` and its `options`. If `recorded`,
-    it also takes ``jobs``, and ``report``, which it calls after each exercise. It returns the
-    files.
+    `write` takes a course and a folder, and the keyword arguments ``replace`` and those in
+    `options`. If `recorded`, it also takes ``jobs``, and ``report``, a function to call after each
+    recorded exercise. It returns the written files.
     """
 
     write: Callable[..., list[Path]]
     said: Callable[[Path, int], Sequence[str]]  # lines to print, from the folder and file count
-    example: str  # a folder
+    example: str  # the folder in the help's example
     help: str
     options: tuple[str, ...] = ()  # any of ``seed`` and ``torch_index``
     recorded: bool = False
@@ -99,7 +99,7 @@ class Bundle:
 class System:
     """A system that sends submissions, takes grades, or runs the grader.
 
-    A field is None if the system cannot do that.
+    A field is None if the system does not have this ability.
     """
 
     name: str  # in commands
@@ -110,7 +110,7 @@ class System:
     bundle: Bundle | None = None
 
 
-# --- grades out ----------------------------------------------------------------------------------
+# --- exporting grades ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -122,17 +122,17 @@ class Part:
     assignment: Assignment | None = None  # the assignment that has these exercises
 
     def scale(self, most: float) -> float:
-        """Points in the system for one point here; `most` is the exercises' maximum here."""
+        """Points in the system for one point of a grade; `most` is the maximum of a grade."""
         return self.assignment.scale(most) if self.assignment is not None else 1.0
 
     def most(self, most: float) -> float:
-        """Maximum points in the system; `most` is the exercises' maximum here."""
+        """The maximum in the system; `most` is the maximum of a grade."""
         points = self.assignment.points if self.assignment is not None else None
         return most if points is None else points
 
 
 def totals(rows: Sequence[Row], what: Part, column: str | None = None) -> Totals:
-    """The contents of a table of these grades."""
+    """The data for a table with these rows and the exported part of the course."""
     own = [narrowed(row, what.exercises) for row in rows]
     most = max((row.grade.max for row in own if row.grade), default=0.0)
     return Totals(own, what.exercises, what.title, what.most(most), what.scale(most), column)
@@ -169,7 +169,7 @@ def grade_one(
     isolation: Isolation = "strong",
     secrets: Sequence[Path] = (),
 ) -> Grade:
-    """Grade one submission with public checks and hidden graders, for a system that runs us.
+    """Grade one submission with public checks and hidden tests, for a system that runs the grader.
 
     Submissions can read neither `secrets` nor the solutions. Raises `CallError` if this machine
     cannot provide the isolation.
@@ -187,7 +187,7 @@ def grade_one(
         keeps_sheet=True,
     )
     with order.desk() as desk:
-        # This import loads torch. By now the desk's warm process is loading it in parallel.
+        # This import loads torch, while the desk's warm process loads torch in parallel.
         from grader.grading.ladder import grade_submission
 
         return grade_submission(desk, submission)

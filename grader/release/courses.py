@@ -42,13 +42,14 @@ def write_course(to: Path) -> list[Path]:
 
 # --- overlay -------------------------------------------------------------------------------------
 #
-# A private course has solutions of its own, which replace those of a public course.
+# A private course, or overlay, has its own solutions, which replace those of a public course.
 
 
 def write_overlay(course: Course, to: Path) -> None:
-    """Write the beginning of an overlay of `course` into `to`: a seed, and folders for the rest.
+    """Start an overlay of `course` in `to`: write a seed, a README and a ``course.toml``.
 
-    Raises `CallError` if `to` is not empty, or is inside the course's folder, which students get.
+    Makes empty folders for hidden tests and mistakes. Raises `CallError` if `to` is not empty, or
+    is inside the course's folder, which students get.
     """
     require_empty(to)
     if to.resolve().is_relative_to(course.folder):
@@ -70,13 +71,14 @@ def write_overlay(course: Course, to: Path) -> None:
 
 # --- assignments ---------------------------------------------------------------------------------
 #
-# The part of a course that belongs to an assignment, and the ``course.toml`` of any course.
+# These functions find the part of a course that belongs to an assignment, and write the
+# ``course.toml`` of any course.
 
 
 def part_of(course: Course, name: str) -> Course:
-    """The course with only the units of an assignment.
+    """The part of a course that has only the units of an assignment.
 
-    Leaves out required exercises of other units, because the part does not contain them.
+    The part's exercises no longer require exercises of other units, which the part does not have.
     """
     assignment = course.assignment(name)
     wanted = {course.unit_of[name] for name in course.select(assignment.exercises)}
@@ -102,7 +104,8 @@ def _within(unit: Unit, known: set[str]) -> Unit:
 def course_toml(course: Course) -> str:
     """The text of a ``course.toml`` for `course`, comments included.
 
-    For a whole public course it is the file itself; for a part or a private course it is edited.
+    For a whole public course, the text is that of the course's own file. For a part of a course or
+    for a private course, that text is edited.
     """
     text = (course.folder / "course.toml").read_text("utf-8")
     if course.private is None and course.assigned is None:
@@ -134,7 +137,7 @@ def course_toml(course: Course) -> str:
 
 
 def _table(assignment: Assignment) -> dict[str, Any]:
-    """An assignment without its empty fields."""
+    """An assignment as a table of TOML, without empty fields."""
     fields = msgspec.structs.asdict(assignment)
     return {key: value for key, value in fields.items() if value not in (None, "")}
 
@@ -156,15 +159,16 @@ def copy_exercises(course: Course, to: Path) -> None:
 
 # --- carrying ------------------------------------------------------------------------------------
 #
-# Copies a course with its solutions into a bundle, and finds it there again. A private course stays
-# a separate folder, because its hidden tests may add to those of the public course.
+# These functions copy a course with its solutions into an autograder's bundle, and open the copy
+# there. A private course stays a separate folder, because its hidden tests may add to those of the
+# public course.
 
 
 PRIVATE = "private"
 
 
 def carry(course: Course, to: Path) -> None:
-    """Copy everything that grading needs of a course into the new folder `to`."""
+    """Copy all files of a course that grading needs into the new folder `to`."""
     copy_exercises(course, to / "exercises")
     copy_source(course.solutions, to / "solutions")
     if course.private is not None:

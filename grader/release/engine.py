@@ -9,15 +9,15 @@ from pathlib import Path
 import grader
 from grader.records.files import files_in
 
-# The rooms and modules for a student's commands, notebooks and plain pytest. A student's bundle
-# contains only these.
+# A student's bundle contains only these rooms and modules of the engine. They are enough for a
+# student's commands, for notebooks and for plain pytest.
 DESK = (
     *("__init__", "__main__", "testing", "mine", "pytest_plugin"),
     *("records", "wire", "course", "guest", "sandbox", "mistakes", "unsandboxed", "proxies"),
     *("feedback", "intake", "grading", "inspection", "student", "playing"),
     *("cli.app", "cli.commands", "cli.student", "cli.play", "cli.doctor"),
 )
-# Modules of those rooms that only instructors use.
+# Modules in these rooms that only instructors use: a student's bundle leaves them out.
 INSTRUCTORS = ("feedback.visible", "inspection.explanation")
 
 TYPED = Path("py.typed")
@@ -27,14 +27,14 @@ BUILT = {".pyc", ".pyo", ".so", ".pyd"}
 def copy_engine(to: Path, parts: Collection[str] | None = None) -> None:
     """Copy the engine's source and data, or only the rooms and modules in `parts`."""
     source = Path(grader.__file__).parent
-    # The engine in a wheel holds a bundle, which does not belong in another bundle.
+    # In a wheel, the engine's folder contains a student's bundle: do not copy that.
     for path in source_files(source, without="bundle"):
         if parts is None or path == TYPED or _belongs(path, parts):
             _copy(source / path, to / path)
 
 
 def _belongs(path: Path, parts: Collection[str]) -> bool:
-    """Whether a file is one of these modules, is in one of these rooms, or is its `__init__`."""
+    """Whether a file belongs to these rooms and modules, or is the `__init__` of their room."""
     name = ".".join(path.with_suffix("").parts)
     if name in INSTRUCTORS:
         return False

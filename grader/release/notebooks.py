@@ -1,8 +1,8 @@
 """Writes one notebook per unit from the stubs.
 
-Each exercise has its statement, the stub to fill in, its check, and a cell that runs the
-statement's example. Stubs are read as text. The public checks are imported to see which rules they
-test, but not run.
+For each exercise, a notebook has the statement, the stub to fill in, a cell that runs the check,
+and a cell that runs the statement's example. Stubs are read as text. The public checks are
+imported, to see which rules they test, but they are not run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from grader.wire.definitions import OWN
 
 NotebookCell = dict[str, Any]
 
-KIT = "grader"  # the kit's name in a notebook, unless another object has it
+KIT = "grader"  # the name of the imported kit, unless another object has this name
 
 HOW_TO = """\
 Run a cell with Shift+Enter. Begin with the first code cell. For each exercise there is a cell that
@@ -53,7 +53,7 @@ This runs your own answers from this notebook: run their cells first."""
 
 SEE_WHY = "# If you like, run this to see why. You need not solve anything first."
 
-# Such a cell raises before its exercise is solved. With this tag, Run All continues after it.
+# For a cell that raises until its exercise is solved. With this tag, Run All continues after it.
 MAY_FAIL = {"tags": ["raises-exception"]}
 
 METADATA = {
@@ -83,12 +83,13 @@ def cells_of(
 ) -> list[NotebookCell]:
     """The cells of a unit's notebook, in which the kit is called `kit`.
 
-    `unchecked_in` are rules by exercise that no public check tests; statements mark them.
+    `unchecked_in` has, for each exercise, the rules that no public check tests; the exercise's
+    statement marks these rules.
 
-    The ids name the cells. A unit begins with ``UNIT-title`` and ``UNIT-imports``. Each exercise
+    A cell's id is its name. A unit begins with ``UNIT-title`` and ``UNIT-imports``. Each exercise
     has ``NAME-statement``, ``NAME-answer``, ``NAME-check``, ``NAME-play`` if it has an example, and
-    ``NAME-why`` if it has experiments. ``UNIT-try`` is the unit's own experiment, ``UNIT-about``
-    and ``UNIT-look`` are its script.
+    ``NAME-why`` if it has experiments. ``UNIT-try`` runs the unit's own experiment. ``UNIT-about``
+    and ``UNIT-look`` contain the docstring and the code of the unit's script.
     """
     title, _, about = opening(course, unit.name).partition("\n")
     imports = _imports(course.pristine(unit.name), kit)
@@ -118,7 +119,7 @@ def cells_of(
 
 
 def short_stub(stub: str) -> str:
-    """The stub with only the first line of its docstring; the cell above it has the rest."""
+    """The stub with only its docstring's first line; the cell above has the whole docstring."""
     (node,) = ast.parse(stub).body
     assert isinstance(node, (ast.FunctionDef, ast.ClassDef))
     text = ast.get_docstring(node)
@@ -136,7 +137,7 @@ def short_stub(stub: str) -> str:
 
 
 def _imports(path: Path, kit: str) -> str:
-    """The imports of the stub file, and the kit's."""
+    """The import statements of the stub file, and that of the kit."""
     text = path.read_text("utf-8")
     lines = [re.sub(r"\s*# noqa.*", "", line) for line in text.splitlines()]
     modules: list[str] = []
@@ -154,7 +155,7 @@ def _imports(path: Path, kit: str) -> str:
 
 
 def _from_before(course: Course, unit: Unit) -> Iterator[NotebookCell]:
-    """A cell that imports answers of other units, if this unit may build on them."""
+    """A cell to import answers from other units, if exercises of this unit require them."""
     needed = {
         name: course.unit_of[name]
         for exercise in unit.exercise
@@ -181,7 +182,7 @@ def _statement(
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """The paragraphs of a docstring as Markdown, with fences for examples and formulas."""
+    """The paragraphs of a docstring as Markdown, with examples and formulas in fenced blocks."""
     for part in re.split(r"\n\s*\n", text):
         if part.lstrip().startswith(">>>"):
             # doctest needs <BLANKLINE> for an empty line of output
@@ -197,7 +198,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _play(stated: Statement, imports: str, kit: str) -> str:
-    """A cell that runs the statement's examples, and shows the first tensor as a picture."""
+    """The text of a cell that runs the statement's examples, and draws the first tensor."""
     lines: list[str] = []
     dimensions = 0
     for example in doctest.DocTestParser().get_examples(stated.text):
@@ -212,10 +213,10 @@ def _play(stated: Statement, imports: str, kit: str) -> str:
     if not lines:
         return ""
     if dimensions:
-        # Show the first matrix of a batch.
+        # Of a batch, draw only the first matrix.
         first = f"[{', '.join('0' * (dimensions - 2))}]" if dimensions > 2 else ""
         lines.append(f"{kit}.heatmap(result{first}{_axes(stated, dimensions)})")
-    # The cell has its own imports, so that it can run first.
+    # The cell has its own imports, so that it works even if no other cell has run.
     used = {node.id for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.Name)}
     needed = [ast.unparse(node) for node in _import_nodes(imports) if _bound(node) & {*used, kit}]
     head = ["# Change the numbers, and run this cell again.", *needed, ""]
@@ -243,7 +244,7 @@ def _experiments(course: Course, names: Sequence[str], cell: str) -> Iterator[No
 
 
 def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:
-    """The unit's script as the last cell, with its docstring above."""
+    """The unit's script as the last cell, below a cell with the script's docstring."""
     path = course.look_file(unit.name)
     if not path.is_file():
         return
@@ -251,7 +252,7 @@ def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:
     tree = ast.parse(text)
     about = ast.get_docstring(tree) or ""
     lines = text.splitlines()
-    # Drop imports of the unit's own answers: they would replace this notebook's by saved ones.
+    # Drop imports of answers: they would replace this notebook's answers by the saved ones.
     own = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == OWN]
     for node in [*own, *(tree.body[:1] if about else ())]:
         lines[node.lineno - 1 : node.end_lineno] = [""] * len(
@@ -263,7 +264,7 @@ def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:
 
 
 def _axes(stated: Statement, dimensions: int) -> str:
-    """Arguments that name rows and columns, from the stub's return annotation."""
+    """Arguments for `heatmap` that name rows and columns, from the stub's return annotation."""
     (node,) = ast.parse(stated.stub).body
     if isinstance(node, ast.ClassDef):
         (node,) = (part for part in node.body if getattr(part, "name", "") == "forward")
@@ -285,9 +286,10 @@ def text_cell(name: str, text: str, kind: str = "markdown") -> NotebookCell:
     """A cell to read: Markdown, or ``raw``."""
     return {
         "cell_type": kind,
-        "id": name[:64],  # the longest that the format allows
+        "id": name[:64],  # the format's limit for an id
         "metadata": {},
-        "source": text.splitlines(keepends=True),  # one line of JSON for each: easy to compare
+        # Each line of text becomes a line of JSON, so that a diff is easy to read.
+        "source": text.splitlines(keepends=True),
     }
 
 

@@ -1,7 +1,8 @@
-"""Records the public rows of a course's sheet, which replace the solutions in a student's bundle.
+"""Records the outcomes of public checks, which replace the solutions in a student's bundle.
 
-Each check runs on the references and on every known mistake, unless the sheet in the user's cache
-has the outcome. No text of a reference or a mistake goes into a recording, and no hidden test.
+Each public check runs on the references and on every known mistake, unless the sheet in the user's
+cache already has the outcome. The sheet's public rows are the recording. A recording contains no
+code of a reference or a mistake, and no hidden test.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ from grader.run.workers import share
 from grader.sandbox.session import Nowhere
 from grader.wire import payload
 
-MOST_BIASES = 4  # of a module whose biases a student's may lack, in any combination
-WRONG = 3  # mistakes on which a check runs again, to see whether it asks the same
+MOST_BIASES = 4  # with more biases, a module is recorded only with all of them
+WRONG = 3  # mistakes on which a check runs again, to see whether it asks the same questions
 
 
 def record_course(
     course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
 ) -> None:
-    """Write a course's recordings and untouched stubs into a folder, which is made.
+    """Write a course's recordings and untouched stubs into the folder `to`.
 
-    Calls `report` for each exercise that is known. Raises `CallError` where a check is not fit for
-    a bundle: it passes something of a student's on to the reference, or fails on the reference.
+    Calls `report` when an exercise is completely recorded. Raises `CallError` if a check cannot be
+    recorded: it fails on the reference, or it passes a student's result on to the reference.
     """
     course.require_solutions("release")
     (to / "stubs").mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,7 @@ def record_course(
         for name in course.exercises:
             if name not in lacking:
                 report(name)
-        # Later exercises take longer, and the last to end should be a short one.
+        # Begin with the later exercises, which take longer, so that the last to end are short.
         for name in share(order, _find_out, lacking[::-1], jobs):
             report(name)
         write_rows(to / course.sheet.name, _public(rows, course))
@@ -81,7 +82,7 @@ def _entry(rows: Rows, exercise: str) -> Entry | None:
 
 
 def _public(rows: Rows, course: Course) -> dict[Key, bytes]:
-    """The rows that a student may have. They are the same whatever was graded before."""
+    """The rows that a student may have; they do not depend on earlier gradings."""
     public: dict[Key, bytes] = {}
     single = {variant.id for variant in load_library(course).variants}
     for name in course.exercises:
@@ -110,7 +111,8 @@ def _public(rows: Rows, course: Course) -> dict[Key, bytes]:
 def _may_follow(course: Course, exercise: str, key: Key, found: Mapping[Key, bytes]) -> bool:
     """Whether a mistake in a required exercise gives wrong numbers in this case.
 
-    Not where it raises: see `Diagnosis.follows`. And the error's text would tell how to feign it.
+    A case in which the mistake raises an exception does not count: see `Diagnosis.follows`. The
+    text of the exception would also tell students how to fake the mistake.
     """
     if key.kind != "built":
         return False
@@ -127,7 +129,7 @@ def _given(value: bytes) -> Given:
 
 
 def _gone(exercise: str) -> Variant:
-    """A mistake that shows which cases use an exercise."""
+    """A version of an exercise that always raises; it shows which cases use the exercise."""
     text = f"def {exercise}(*_): raise RuntimeError"
     return Variant(exercise, "(gone)", "mistake", "", "", text)
 
@@ -136,7 +138,7 @@ def _gone(exercise: str) -> Variant:
 
 
 def _find_out(desk: Desk, name: str) -> str:
-    """Add all public rows of an exercise to the sheet; return its name."""
+    """Add all public rows of an exercise to the desk's sheet; return the exercise's name."""
     sheet = desk.sheet
     assert sheet is not None
     tests = desk.tests[name]
@@ -145,7 +147,8 @@ def _find_out(desk: Desk, name: str) -> str:
         _note_asked(desk, sheet, test, case)
         sheet.given(None, test.key, case.label)
     caught = list(_caught(sheet, name, cases))
-    # A mistake in an exercise further down is named by the checks of the exercises between.
+    # Only direct prerequisites are needed: a mistake in an earlier exercise is named by the checks
+    # of the exercises in between.
     for base in desk.course.exercises[name].requires:
         using = [
             at for at in cases if not sheet.built_on(_gone(base), at[0].key, at[1].label).passed
@@ -164,14 +167,14 @@ def _caught(sheet: Sheet, name: str, cases: Sequence[tuple[Test, Case]]) -> Iter
     pairs = sheet.pairs(name)
     for variant in (*sheet.mistakes(name), *pairs):
         givens = [sheet.given(variant, test.key, case.label) for test, case in cases]
-        if any(given.results for given in givens):  # a case that passes has none
+        if any(given.results for given in givens):  # a case that passes has no results
             yield NamedMistake(
                 variant.slug, variant.title, variant.hint, variant in pairs, tuple(variant.same_as)
             )
 
 
 def _note_asked(desk: Desk, sheet: Sheet, test: Test, case: Case) -> None:
-    """Add what a case asks of references to the sheet."""
+    """Add to the sheet the questions that a case asks references, with the answers."""
     notes = _Notes(desk.oracle.contracts)
     with desk.listening(lambda *_: notes):
         if not replay(desk, desk.definitions, test, case).passed:
@@ -187,7 +190,7 @@ def _note_asked(desk: Desk, sheet: Sheet, test: Test, case: Case) -> None:
 def _refuse_answers_in_questions(
     desk: Desk, sheet: Sheet, test: Test, case: Case, notes: _Notes
 ) -> None:
-    """Raise `CallError` if a case asks for something else where an answer is wrong."""
+    """Raise `CallError` if a case asks the reference other questions when an answer is wrong."""
     mistakes = (
         variant
         for variant in sheet.mistakes(test.exercise)
@@ -204,17 +207,17 @@ def _refuse_answers_in_questions(
             )
 
 
-# --- what references are asked -------------------------------------------------------------------
+# --- the questions to references -----------------------------------------------------------------
 
 
 class _Notes:
-    """A `Listener` that keeps what one case of a check asks of references."""
+    """A `Listener` that keeps the questions of one case to references, and their answers."""
 
     def __init__(self, contracts: Mapping[str, Contract]) -> None:
         self._contracts = contracts
         self.asked: dict[str, Asked] = {}  # by exercise
         self.questions: set[bytes] = set()
-        self.endings: list[Callable[[], None]] = []  # to be called when the case has ended
+        self.endings: list[Callable[[], None]] = []  # functions to call after the case
 
     def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
         """See `Listener`."""
@@ -247,7 +250,7 @@ class _Notes:
         arguments: Sequence[Any],
         state: dict[str, wire.TensorData],
     ) -> None:
-        """Keep what the check's backward brought to the tensors of a call, if there was one."""
+        """Keep the gradients of a call's tensors, if the check has called `backward`."""
         passed = [payload.pack_input(value) for value in arguments]
         gradients = [_gradient(tensor) for tensor in payload.tensors_of(arguments)]
         learned = {
@@ -262,10 +265,13 @@ class _Notes:
                 calls[at] = msgspec.structs.replace(call, gradients=gradients, learned=learned)
 
     def _note_probes(self, exercise: str, made: nn.Module, arguments: Sequence[Any]) -> None:
-        """Keep what a search for weights compares with, whatever the check has put into `made`."""
+        """Record a module's results on the probe input, with which weights are matched by role.
+
+        The results depend on the module's weights at the end of the case.
+        """
         inputs = probe(self._contracts[exercise], arguments)
         self.questions.add(_question(exercise, inputs))
-        # Weights are given before a check asks for float64.
+        # Weights are matched before a check converts the module to float64.
         self._note_silenced(exercise, copy.deepcopy(made).float(), inputs, evaluated=True)
 
     def _note_silenced(
@@ -278,7 +284,7 @@ class _Notes:
             self._note(exercise, RecordedCall(call.arguments, call.result, _state(module)))
 
     def _note(self, exercise: str, call: RecordedCall) -> None:
-        """Keep a call, once."""
+        """Keep a call, unless the same call is already kept."""
         calls = self._of(exercise).calls
         plain = [msgspec.structs.replace(one, gradients=[], learned={}) for one in calls]
         if call not in plain:
@@ -287,7 +293,7 @@ class _Notes:
 
 @dataclass
 class _Doubts:
-    """A `Listener` that looks for questions which the case does not ask if the answer is right."""
+    """A `Listener` that notices questions which the case does not ask about a right answer."""
 
     notes: _Notes
     strange: bool = False
@@ -308,9 +314,10 @@ def _question(exercise: str, arguments: Sequence[Any]) -> bytes:
 
 
 def _silenced(module: nn.Module) -> Iterator[nn.Module]:
-    """A module without some of its biases, in all combinations; the module itself comes first.
+    """The module, then copies without some of its biases, in every combination.
 
-    A model has too many: there it is the module alone, and an answer without a bias is refused.
+    A student's module may lack any of these biases. A module with more than `MOST_BIASES` biases is
+    yielded alone, so an answer without one of its biases is refused.
     """
     plain = copy.deepcopy(module)
     plain._forward_hooks.clear()

@@ -1,7 +1,7 @@
-"""The bundle for students: a folder that stands alone, and holds no solution.
+"""The bundle for students: a folder that needs no other files, and contains no solution.
 
-Recorded results take the place of references; what a student needs of the engine comes along as
-source, so that ``pip install .`` in the folder is all that it takes.
+Recorded results replace the references. The bundle contains the source of those parts of the engine
+that a student needs. To install it, type ``pip install .`` in the folder.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ def write_student_bundle(
 ) -> list[Path]:
     """Write the bundle into `to`, and return its files.
 
-    `texts_beside` are files that go into it too, by path; they win over those of the same name.
-    Without `notebooks` it has none but those; it has these parts of the `engine`. The same course
-    gives the same bytes. Raises `CallError` where `to` holds something else, or an earlier bundle
-    with changes that only `replace` may lose; and where a stub is solved, since the bundle would
-    give the solution away. Calls `report` for each exercise that is recorded.
+    `texts_beside` are further text files by path, which replace the bundle's files of the same
+    name. With `notebooks`, the bundle has a notebook for each unit. `engine` lists the rooms and
+    modules to copy. `report` is called after each recorded exercise. The same course gives the same
+    bytes.
+
+    Raises `CallError` if `to` contains other files, or if it contains an edited bundle and
+    `replace` is not set. Raises `CallError` also if a stub is solved, since the bundle would give
+    the solution away.
     """
     course.require_solutions("release student")
     refuse_solved_stubs(course)
@@ -63,7 +66,7 @@ def write_student_bundle(
 
 
 def refuse_solved_stubs(course: Course) -> None:
-    """Raise `CallError` where a stub no longer ends in ``raise NotImplementedError``."""
+    """Raise `CallError` if a stub does not end in ``raise NotImplementedError``."""
     for unit in _units(course):
         path = course.stub_file(unit)
         try:
@@ -103,6 +106,6 @@ def _notebooks(course: Course, folder: Path) -> None:
 
 
 def _record(course: Course, folder: Path, report: Callable[[str], None], jobs: int) -> None:
-    from grader.release.recording import record_course  # it loads torch
+    from grader.release.recording import record_course  # this import loads torch
 
     record_course(course, folder, report, jobs)

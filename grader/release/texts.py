@@ -1,4 +1,4 @@
-"""The texts of a bundle, with the course's own words filled in."""
+"""The texts of a bundle, into which the course's title, units and other facts are filled."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NOT_ASKED = """
 
 If a row names exercises, only those are assigned; the others in that file do not count."""
 
-FOR_JAILS = "# for jails\n"  # ends each line with a library that only grading needs
+FOR_JAILS = "# for jails\n"  # the end of each line that names a library for grading only
 
 
 def readme(course: Course) -> str:
-    """The README for students, with the first steps from the course's own walkthrough, if any.
+    """The README for students, with the first steps from the course's walkthrough, if it has one.
 
-    A part of a course does not use the walkthrough, because it may begin with another exercise.
+    A part of a course does not use the walkthrough, since the part may begin with another exercise.
     """
     first = course.asked[0]
     file = course.stub_file(course.unit_of[first]).name
@@ -57,7 +57,7 @@ def pyproject(*, jails: bool = False) -> str:
 
 
 def full_title(course: Course) -> str:
-    """The title of the course, with the assignment's title and due date if it is one."""
+    """The title of a course; for an assignment, also the assignment's title and due date."""
     assigned = course.assigned
     due = (
         f", due {assigned.due:%A, %d %B %Y, %H:%M %Z}".rstrip() if assigned and assigned.due else ""
@@ -66,17 +66,20 @@ def full_title(course: Course) -> str:
 
 
 def template(name: str, room: str = "grader.release", **fields: str) -> str:
-    """A template with these fields filled in."""
+    """The text of a template, with these fields filled in."""
     return Template(as_it_is(name, room)).substitute(fields)
 
 
 def as_it_is(name: str, room: str = "grader.release") -> str:
-    """The raw text of a template; its name is a path below ``templates/`` of a room."""
+    """The unfilled text of a template; `name` is its path below ``templates/`` in the room."""
     return (resources.files(room) / "templates" / name).read_text("utf-8")
 
 
 def table_of_units(course: Course, file: str) -> str:
-    """A table row for each unit, with its name in `file`; a note if not all exercises count."""
+    """A table row for each unit, and a note if not all exercises count.
+
+    `file` is the pattern of a unit's file name.
+    """
     rows = [
         f"| {number} | `{file.format(unit.name)}` | {unit.title} | {_exercises(course, unit)} |"
         for number, unit in enumerate(course.units, start=1)
@@ -85,7 +88,7 @@ def table_of_units(course: Course, file: str) -> str:
 
 
 def _exercises(course: Course, unit: Unit) -> str:
-    """The number of exercises; if an assignment has only some of them, their names too."""
+    """The number of a unit's exercises, with names if an assignment has only some of them."""
     asked, of = course.asked_in(unit.name), len(unit.exercise)
     names = ", ".join(f"`{name}`" for name in asked)
     return f"{of}" if len(asked) == of else f"{len(asked)} of {of}: {names}"
@@ -102,6 +105,6 @@ def licence() -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, and make its folder if it is missing."""
+    """Write a text file, and make its folder if the folder is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode())  # as bytes: the same line ends on every system

@@ -1,8 +1,8 @@
 """HTML pages from a gradebook: feedback for each student, and a report on the class.
 
-`feedback` makes a student's page and `overview` the report; both use `rendering`, which fills the
-templates. `similarity` finds submissions that are alike. Pages need the extra ``instructor``;
-without it, `require_templates` says how to install it.
+`feedback` makes a student's page, and `overview` makes the report. Both use `rendering`, which
+fills the templates. `similarity` finds submissions that are alike. Pages need the libraries of the
+extra ``instructor``. If they are missing, `require_templates` says how to install them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "write_pages",
 ]
 ANONYMOUS = "report-anonymous.html"
-OURS = b"<!doctype html>\n<!-- feedback by attention-grader -->"  # each feedback page begins so
+OURS = b"<!doctype html>\n<!-- feedback by attention-grader -->"  # how each page begins
 
 
 def write_pages(
@@ -44,7 +44,8 @@ def write_pages(
     """Write a feedback page for each graded student, and the report, into the gradebook's folder.
 
     Feedback pages of students who are no longer in the gradebook are removed. `advance` is called
-    after each page. Raises `CallError` if the extra is missing or a file cannot be written.
+    after each page. Raises `CallError` if the extra ``instructor`` is not installed, or if a file
+    cannot be written.
     """
     require_templates()
     from grader.report.feedback import feedback_page
@@ -93,7 +94,7 @@ def write_anonymous(
     rows = book.rows()
     names = pseudonyms_in(rows, book.salt)
     pairs = _pairs(book, rows, course) if similarity else None
-    if pairs is not None:  # without `places`, since names of files may contain names of students
+    if pairs is not None:  # leave out `places`: names of files may contain names of students
         pairs = [
             replace(
                 pair, one=names[pair.one], others=tuple(names[o] for o in pair.others), places=None
@@ -113,7 +114,7 @@ def write_anonymous(
 
 
 def _assignment(book: Gradebook, course: Course) -> Assignment | None:
-    """The graded assignment, if there is one and the course still has it."""
+    """The assignment that the gradebook names, if the course still has it."""
     return next((one for one in course.file.assignment if one.name == book.assignment), None)
 
 

@@ -24,12 +24,12 @@ TROUBLES = {
     "graded": "Note", "empty": "The submission holds no answers to grade",
     "unreadable": "The submission cannot be read", "grader_error": "Not graded yet",
 }  # fmt: skip
-MANY = 512  # cached pictures: students of a class make the same mistakes
+MANY = 512  # pictures in the cache: students of a class often make the same mistakes
 
 
 @dataclass(frozen=True)
 class _Exercise:
-    """An exercise as its student sees it."""
+    """The results of an exercise that its student may see."""
 
     verdict: Verdict
     title: str
@@ -43,7 +43,7 @@ class _Exercise:
 
     @property
     def rest(self) -> Sequence[Finding]:
-        """The tests that passed or were not run."""
+        """The tests that did not fail: they passed, or were not run."""
         return [finding for finding in self.verdict.worth_reading if finding.quiet]
 
     @property

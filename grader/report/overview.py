@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 SLOWEST = 5  # submissions in the list of the slowest
-FEW_NAMES = 4  # more names than these are folded away
+FEW_NAMES = 4  # a longer list of names is folded away
 BARS = 10  # in the histogram of totals
-FEWEST = 3  # students, to compute a correlation
+FEWEST = 3  # students needed to compute a correlation
 
 
 # --- numbers -------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ FEWEST = 3  # students, to compute a correlation
 
 @dataclass(frozen=True)
 class Bar:
-    """The number of totals in a range, without its end; the last range includes its end."""
+    """How many totals are in a range from `low` to below `high`; the last bar includes `high`."""
 
     low: float
     high: float
@@ -46,15 +46,15 @@ class Bar:
 
 @dataclass(frozen=True)
 class ExerciseNumbers:
-    """The results of a class in an exercise; None for unknown numbers."""
+    """The statistics of an exercise in a class; a number that is unknown is None."""
 
     name: str
     unit: str
     max: float
-    passed: float | None  # the share of students with all points
-    mean: float | None  # the mean share of its points
+    passed: float | None  # the share of students who have all points
+    mean: float | None  # the mean of the points, as a share of the maximum
     untouched: int  # students who did not change the stub
-    discrimination: float | None  # from -1 to 1: see `correlation`
+    discrimination: float | None  # a correlation from -1 to 1: see `correlation`
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class MadeMistake:
 
 @dataclass(frozen=True)
 class RunSetting:
-    """The settings under which submissions ran, and the number of submissions."""
+    """A setting in which submissions were graded, and the number of submissions in it."""
 
     isolation: tuple[str, ...]
     device: str
@@ -91,7 +91,7 @@ class Classroom:
     exercises: tuple[ExerciseNumbers, ...]
     mistakes: tuple[MadeMistake, ...]  # the most frequent first
     settings: tuple[RunSetting, ...]  # the most frequent first
-    slowest: tuple[Grade, ...]  # one for each submission, the slowest first
+    slowest: tuple[Grade, ...]  # a group's grade only once; the slowest first
 
 
 def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
@@ -117,7 +117,8 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
 def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
     """The distribution of totals over equal ranges from zero to `most`.
 
-    A correction can move a total beyond these ranges: it counts in the first or the last range.
+    A correction can move a total below or above all ranges. Such a total counts in the first or in
+    the last range.
     """
     width = most / BARS
     places = Counter(min(max(int(total / width), 0), BARS - 1) if width else 0 for total in totals)
@@ -125,9 +126,10 @@ def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]
 
 
 def ranked_mistakes(rows: Sequence[Row], exercises: Sequence[str]) -> tuple[MadeMistake, ...]:
-    """The known mistakes, the most frequent first, otherwise in the course's order.
+    """The known mistakes that students made, the most frequent first.
 
-    Failures that only follow from a mistake in an earlier exercise are not counted.
+    Equally frequent mistakes are in the course's order. Failures that only follow from a mistake in
+    an earlier exercise are not counted.
     """
     made: dict[tuple[str, str], dict[str, None]] = {}
     hints: dict[tuple[str, str], str] = {}
@@ -142,7 +144,7 @@ def ranked_mistakes(rows: Sequence[Row], exercises: Sequence[str]) -> tuple[Made
 
 
 def mistakes_in(exercise: ExerciseResult) -> Iterator[tuple[str, str]]:
-    """The title and hint of each known mistake made in this exercise, not in an earlier one."""
+    """The title and hint of each known mistake that the student made in this very exercise."""
     hints = {
         test.mistake: test.hint or ""
         for test in exercise.tests
@@ -152,7 +154,7 @@ def mistakes_in(exercise: ExerciseResult) -> Iterator[tuple[str, str]]:
 
 
 def correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Pearson's correlation of two series; None if there are too few values, or all are equal.
+    """Pearson's correlation of two series; None if a series is too short, or constant.
 
     The report correlates an exercise's points with the total of all *other* exercises. This is the
     item-rest correlation (Allen and Yen, Introduction to Measurement Theory, 1979, section 6.3).
@@ -196,7 +198,7 @@ def _settings(grades: Sequence[Grade]) -> Iterator[RunSetting]:
 
 
 def _one_per_submission(grades: Sequence[Grade]) -> Sequence[Grade]:
-    """The grades, with a group's grade once and not once for each member."""
+    """One grade for each submission: all members of a group have the same grade."""
     return [*{grade.submission: grade for grade in grades}.values()]
 
 
@@ -208,19 +210,19 @@ class _Student:
     """A row of the table of students."""
 
     row: Row
-    place: int  # the target of links
-    page: str | None  # a link to the feedback
+    place: int  # the row's index, to which the page links
+    page: str | None  # the address of the feedback page
     cells: Sequence[tuple[str, float | None]]  # for each exercise: the cell's class, and the points
-    mistakes: Sequence[int]  # their places in the ranking
+    mistakes: Sequence[int]  # indices into `Classroom.mistakes`
 
 
 @dataclass(frozen=True)
 class _Stake:
-    """An exercise that a student failed only through a mistake in an earlier exercise."""
+    """The points that a student lost in an exercise through a mistake in an earlier exercise."""
 
     who: _Student
     lost: Adjustment
-    corrected: Adjustment | None  # a correction that exists already
+    corrected: Adjustment | None  # the correction that the exercise already has
     line: str | None  # the shell command that gives the points back
 
 
@@ -236,9 +238,10 @@ def report_page(
 ) -> str:
     """The report on a gradebook with these exercises.
 
-    `pages` are names of feedback pages by student, to link to. `pairs` are similar submissions;
-    None if they were not compared. `folder` names the gradebook's folder in commands; None leaves
-    the commands out, since an anonymous report cannot name students.
+    `pages` has the name of each student's feedback page, to which the report links. `pairs` are
+    similar submissions, or None if submissions were not compared. `folder` is the gradebook's
+    folder in the commands that correct grades. With None the report has no commands: an anonymous
+    report cannot name students.
     """
     numbers = classroom(rows, exercises)
     students = _students(rows, exercises, numbers, pages)
@@ -286,7 +289,7 @@ def _students(
 
 
 def _how_much(row: Row, result: ExerciseResult | None) -> str:
-    """The CSS class of a cell: all, some or none of an exercise's points."""
+    """The CSS class of a cell, which shows whether all, some or no points were earned."""
     points = row.points.get(result.name) if result else None
     if result is None or points is None:
         return "unknown"
@@ -322,11 +325,11 @@ def _chart(numbers: Classroom) -> Markup:
 
 # --- histogram -----------------------------------------------------------------------------------
 #
-# The page's style sheet has its classes ``bar``, ``axis`` and ``count``.
+# The page's style sheet defines the classes ``bar``, ``axis`` and ``count``.
 
 
 WIDTH, HEIGHT = 640, 200
-ABOVE, BELOW, GAP = 22, 26, 4  # room for counts, for points, and between bars
+ABOVE, BELOW, GAP = 22, 26, 4  # space for counts, for points, and between bars
 BASE = HEIGHT - BELOW
 
 

@@ -1,4 +1,4 @@
-"""Fills templates: each page is a single file that loads no others.
+"""Fills templates: each page is a single file that loads no other file.
 
 All text is escaped. Characters that cannot be printed, or that change the direction of writing, are
 replaced. A page's security policy allows its own script, by its hash, and no requests.
@@ -24,7 +24,7 @@ NEEDED = "jinja2"
 
 
 def require_templates() -> None:
-    """Raise `CallError` if the extra for pages is not installed."""
+    """Raise `CallError` if the library that fills templates is not installed."""
     if find_spec(NEEDED) is None:
         raise CallError(
             f"pages need {NEEDED}, which is missing: pip install 'attention-grader[instructor]'"
@@ -46,7 +46,7 @@ def page(template: str, script: str, **values: object) -> str:
 
 
 def _policy(script: str) -> str:
-    """A security policy that forbids requests; it allows inline styles, which pictures have."""
+    """A security policy that forbids requests, but allows inline styles, which pictures need."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
@@ -85,12 +85,12 @@ def _short(points: float) -> str:
 
 
 def _signed(points: float) -> str:
-    """``+0.5`` or ``−1``."""
+    """A number with its sign, as in ``+0.5`` and ``−1``."""
     return f"{'+' if points > 0 else '−'}{number(abs(points))}"
 
 
 def _percent(share: float) -> str:
-    """``0.125`` as ``13%``: halves are rounded up."""
+    """A share in percent: ``0.125`` gives ``13%``, since halves are rounded up."""
     return f"{int(share * 100 + 0.5)}%"
 
 

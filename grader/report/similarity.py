@@ -5,8 +5,9 @@ comments and layout are ignored. The method is Winnowing (Schleimer, Wilkerson a
 Algorithms for Document Fingerprinting, SIGMOD 2003), but with all runs, since the texts are short.
 
 In a course all students write the same small functions. Therefore a run's weight is the logarithm
-of its rarity: zero if half of the submissions have it, or the stubs do. Submissions with exactly
-the same code are always listed, as a group, even if the code is short and common.
+of its rarity. The weight is zero if half of the submissions or the stubs contain the run.
+Submissions with exactly the same code are always listed, as a group, even if the code is short and
+common.
 
 A regular expression splits the text into tokens in linear time; the text is not parsed.
 """
@@ -27,14 +28,14 @@ from numpy.typing import NDArray
 from grader.intake import Submission
 
 RUN = 20  # tokens: about two lines
-LEAST = 40  # shared runs that no other submission has, or the same weight; less may be chance
-ALIKE = 0.4  # the least share of the smaller submission's weight
+LEAST = 40  # shared runs that no third submission has, or more common runs of the same weight
+ALIKE = 0.4  # the least part of the smaller submission's weight that a pair must share
 MOST_PAIRS = 50
-MOST_TEXT = 200_000  # characters compared of a submission
+MOST_TEXT = 200_000  # characters; the rest of a submission is not compared
 FACTOR = np.uint64(6364136223846793005)  # any large odd number
-BLOCK = 4096  # runs counted at a time
+BLOCK = 4096  # runs in one matrix product
 
-# An unclosed string ends with its line, or with the text, to keep the time linear.
+# To keep the time linear, a string that is never closed ends with its line or with the text.
 TOKEN = re.compile(
     r"""(?P<string>[rRbBuUfF]{0,2}(?:
             \"{3}(?:[^\\]|\\(?:.|\Z))*?(?:\"{3}|\Z) | '{3}(?:[^\\]|\\(?:.|\Z))*?(?:'{3}|\Z)
@@ -51,7 +52,7 @@ class Resemblance:
     """Two submissions that are alike, or a group with exactly the same code."""
 
     one: str
-    others: tuple[str, ...]  # several only in a group
+    others: tuple[str, ...]  # more than one only in a group
     share: float  # the shared weight, as a share of the smaller submission's weight
     # "softmax.py lines 3–40" in `one` and in the first of `others`; None in an anonymous report.
     places: tuple[str, str] | None
@@ -59,10 +60,10 @@ class Resemblance:
 
 @dataclass(frozen=True)
 class _Text:
-    """A submission as runs of tokens."""
+    """A submission's text as runs of tokens: `RUN` successive tokens make a run."""
 
     name: str
-    runs: Runs  # the run that begins at each token
+    runs: Runs  # a hash of the run that begins at each token
     lines: NDArray[np.int32]  # the line of each token
     parts: tuple[tuple[int, str], ...]  # the first token of each file or cell, and its name
     code: bytes | None  # a hash of the exact code; None if all of it comes from the stubs
@@ -70,18 +71,18 @@ class _Text:
 
 @dataclass(frozen=True)
 class _Scale:
-    """The weight of each run."""
+    """The weights of all runs."""
 
-    runs: Runs  # of all submissions, sorted
+    runs: Runs  # the runs of all submissions, sorted
     counts: NDArray[np.intp]  # the number of submissions that have the run
     weights: NDArray[np.float32]
-    pair: float  # the weight of a run that two submissions have
+    pair: float  # the weight of a run that exactly two submissions have
 
 
 def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Resemblance]:
-    """Groups with the same code, then pairs, the most similar first.
+    """Find groups of submissions with the same code, and then pairs, the most similar first.
 
-    In pairs, a group is represented by its first submission.
+    Of a group, only the first submission is compared with others.
     """
     given = [token for stub in stubs for token, _, _ in _tokens(stub)]
     stub_runs = cache(lambda length: _runs(given, length))
@@ -103,7 +104,7 @@ def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Res
 
 
 def _pairs(texts: Sequence[_Text], chosen: Sequence[int], stubs: Runs) -> list[Resemblance]:
-    """The most similar pairs among the chosen texts."""
+    """The most similar pairs of texts; `chosen` are the indices of the texts to compare."""
     if not any(len(text.runs) for text in texts):
         return []
     scale = _scale(texts, stubs)
@@ -128,7 +129,7 @@ def _pairs(texts: Sequence[_Text], chosen: Sequence[int], stubs: Runs) -> list[R
 
 
 def _read(submission: Submission, stubs: Callable[[int], Runs]) -> _Text:
-    """Read a submission; `stubs` gives the runs of this length in the stubs."""
+    """Read a submission; `stubs(length)` gives the runs of a length in the stubs."""
     tokens: list[str] = []
     lines: list[int] = []
     parts: list[tuple[int, str]] = []
@@ -156,7 +157,7 @@ def _read(submission: Submission, stubs: Callable[[int], Runs]) -> _Text:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
-    """Each token as it is compared, as it is written, and its line."""
+    """For each token of a text: the token to compare, the token as written, and its line."""
     line, seen = 1, 0
     before = last = ""
     for match in TOKEN.finditer(text):
@@ -168,7 +169,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
         if kind == "string":
             token = '"'
         elif kind == "name" and not keyword.iskeyword(word):
-            # Keep names of torch: those after a dot, except attributes of `self`.
+            # Keep a name after a dot, which is mostly torch's, unless it is an attribute of `self`.
             token = word if last == "." and before != "self" else "name"
         else:
             token = word
@@ -207,7 +208,7 @@ def _scale(texts: Sequence[_Text], stubs: Runs) -> _Scale:
 
 
 def _shared(own: Sequence[NDArray[np.intp]], scale: _Scale) -> NDArray[np.float32]:
-    """The shared weight of each two submissions; `own` holds the indices of their runs."""
+    """The shared weight of each pair of submissions; `own` has the indices of each one's runs."""
     total = np.zeros((len(own), len(own)), np.float32)
     counted = (scale.counts > 1) & (scale.weights > 0)
     column = np.cumsum(counted) - 1
@@ -223,7 +224,7 @@ def _shared(own: Sequence[NDArray[np.intp]], scale: _Scale) -> NDArray[np.float3
 
 
 def _passage(one: _Text, other: _Text, scale: _Scale) -> tuple[str, str]:
-    """The place in both texts of the heaviest shared passage: successive runs in each."""
+    """The lines in both texts of the shared passage of successive runs with the largest weight."""
     runs, here, there = np.intersect1d(one.runs, other.runs, return_indices=True)
     order = np.argsort(here)
     here, there = here[order], there[order]
@@ -236,12 +237,12 @@ def _passage(one: _Text, other: _Text, scale: _Scale) -> tuple[str, str]:
 
 
 def _whole(text: _Text) -> str:
-    """The place of the first file with code, from its first token to its last."""
+    """The lines of the first file with code, from its first token to its last."""
     return _place(text, 0, len(text.lines) - RUN + 1)
 
 
 def _place(text: _Text, start: int, length: int) -> str:
-    """``softmax.py lines 3–40``; a passage that goes on in another file is cut at the end."""
+    """A passage's file and lines, ``softmax.py lines 3–40``; it is cut at the end of the file."""
     part = max(k for k, (first, _) in enumerate(text.parts) if first <= start)
     after = text.parts[part + 1][0] if part + 1 < len(text.parts) else len(text.lines)
     last = min(start + length + RUN - 2, after - 1)

@@ -1,4 +1,5 @@
-"""Grades many submissions into a gradebook: in this process, in others or on other machines.
+"""Grades many submissions into a gradebook, in one or more processes or on other machines.
 
-This room schedules submissions, and shows the progress. `grading` grades each of them.
+This room decides where and when each submission is graded, and shows the progress. The room
+`grading` grades a submission.
 """

@@ -1,7 +1,7 @@
 """Grades many submissions into one gradebook, and commits each grade as soon as it is computed.
 
 A grade is reused if nothing that decides it has changed. An interrupted grading therefore continues
-where it stopped, and a late submission costs only its own grading.
+where it stopped, and after a late submission only that submission is graded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BookedGrade:
-    """A grade that is in the gradebook, computed now or reused."""
+    """A grade that is stored in the gradebook, either computed now or reused."""
 
     grade: Grade
     reused: bool = False
@@ -62,13 +62,15 @@ def grade_into(
     roster: Roster = NO_ROSTER,
     assignment: str = "",
 ) -> list[Row]:
-    """Grade a batch into a gradebook, and return its rows; `report` gets each committed grade.
+    """Grade submissions into a folder's gradebook, and return the gradebook's rows.
 
-    The gradebook is written only once the course's tests are collected, so bad input leaves no
-    trace. A grading that would lose grades of an earlier one raises `CallError`, unless `replace`.
-    `fresh` reuses no grade. The gradebook keeps `roster` and `assignment` for the next call. The
-    work is done in `jobs` processes, or by the workers of the `cluster` at this address. Raises
-    `CallError` while another grading into the folder is running.
+    `report` is called with each committed grade. With `fresh`, no earlier grade is reused. The
+    gradebook stores `roster` and `assignment`. The work is done in `jobs` processes, or by the
+    workers of the Dask scheduler at the address `cluster`.
+
+    Raises `CallError` if grades of an earlier grading would be lost, unless `replace` is set, and
+    while another grading into the folder is running. An error in the course or the call is raised
+    before the gradebook changes.
     """
     students = [student for one in arrivals.submissions for student in one.members]
     kept = [*students, *arrivals.conflicts]  # a student in a conflict keeps an earlier grade
@@ -102,10 +104,10 @@ def grade_again(
     another_seed: bool = False,
     fresh: bool = False,
 ) -> list[Row]:
-    """Grade the submissions in a gradebook again, and keep the old grades as an earlier run.
+    """Grade all submissions in a gradebook again, and store the replaced grades as an earlier run.
 
-    `report` and `fresh` are as for `grade_into`. Raises `CallError` if the seed has changed, unless
-    `another_seed`, and while another grading into the folder is running.
+    `report` and `fresh` are as for `grade_into`. Raises `CallError` if the hidden seed has changed,
+    unless `another_seed` is set, and while another grading into the folder is running.
     """
     with existing_gradebook(folder, order.course.name, again=True) as book, alone(folder):
         if not another_seed:
@@ -133,9 +135,10 @@ def grade_arrivals(
     roster: Roster = NO_ROSTER,
     assignment: str = "",
 ) -> Generator[list[Row]]:
-    """Grade new submissions at each look at a folder; yield the rows that changed.
+    """Grade the new submissions each time a folder is read, and yield the changed rows.
 
-    A student whose file is gone keeps the grade. Between two looks the gradebook is complete.
+    `arrivals` yields the folder's submissions at each reading. If a student's file disappears, the
+    grade stays. Between two readings the gradebook is complete.
     `replace`, `fresh`, `roster` and `assignment` are as for `grade_into`. Raises `CallError` while
     another grading into the gradebook's folder is running.
     """
@@ -148,7 +151,7 @@ def grade_arrivals(
         before = set() if fresh else book.reusable()
         graded = {o.student: o for o in book.submissions() if (o.student, key(o)) in before}
         for look in arrivals:
-            if look.refused:  # change nothing until the folder can be read again
+            if look.refused:  # the folder could not be read: change nothing until it can
                 yield []
                 continue
             book.unfinished = GRADING
@@ -167,7 +170,7 @@ def grade_arrivals(
 
 
 def _renamed(book: Gradebook, look: Arrivals, roster: Roster) -> set[str]:
-    """Students of settled conflicts who are now graded under another name."""
+    """Names from conflicts that are settled, if the student is now graded under another name."""
 
     def key(student: str, people: Mapping[str, Person]) -> str | None:
         return roster.find(people.get(student, Person()), student)
@@ -182,7 +185,7 @@ def _renamed(book: Gradebook, look: Arrivals, roster: Roster) -> set[str]:
 
 
 def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:
-    """The people at this look, and those whose file is gone but whose grade remains."""
+    """The people found in the folder now, and those whose file disappeared but who have a grade."""
     graded = {grade.student for grade in book.grades()} - people.keys()
     gone = {who: person for who, person in book.people().items() if who in graded}
     return gone | {who: person for who, person in people.items() if person not in gone.values()}
@@ -222,7 +225,7 @@ class _Plan:
 
 
 def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | None) -> _Plan:
-    """Plan to reuse the grades in the gradebook, if one is given."""
+    """Divide submissions into those to grade and those whose grade in `book` can be reused."""
     key = keys(order)
     by_name = {one.student: key(one) for one in submissions}
     before = book.reusable() if book is not None else set()
@@ -268,7 +271,7 @@ def _ungraded(order: Order, submission: Submission, isolation: tuple[str, ...], 
 
 
 def _started(grades: Iterator[Grade]) -> Iterator[Grade]:
-    """The same grades, after waiting for the first: it shows that the course can be graded."""
+    """Wait for the first grade, which proves that the course can be graded; return all grades."""
     return chain([*islice(grades, 1)], grades)
 
 
@@ -283,7 +286,10 @@ def _record(book: Gradebook, plan: _Plan, grades: Iterable[Grade], report: Repor
 def _reused(
     book: Gradebook, plan: _Plan, report: Report
 ) -> Iterator[tuple[Grade, Submission, str]]:
-    """The reused grades, for the current students of each group; lazily, since grades are large."""
+    """Yield each reused grade as it is to be stored, with its submission and key.
+
+    The grades are read from the gradebook one at a time, because they are large.
+    """
     for one in plan.graded:
         key = plan.keys[one.student]
         grade = book.grade(one.student, key)
@@ -293,7 +299,8 @@ def _reused(
 
 
 def _finished(book: Gradebook) -> list[Row]:
-    # Files first: after a stop in between, the grading is still unfinished, so they are rewritten.
+    # Write the files before the grading counts as complete: if this process stops in between, the
+    # next call continues the grading, and writes the files again.
     book.write_files()
     book.unfinished = ""
     return book.rows()
@@ -301,7 +308,7 @@ def _finished(book: Gradebook) -> list[Row]:
 
 @contextmanager
 def _sole(folder: Path, order: Order) -> Iterator[Gradebook]:
-    """Open the gradebook, and keep other gradings out."""
+    """Lock a folder against other gradings, and open or create its gradebook."""
     with alone(folder), open_gradebook(folder, order.course.name) as book:
         yield book
 

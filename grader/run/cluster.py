@@ -1,9 +1,12 @@
 """Grades submissions on other machines, by the workers of a Dask cluster.
 
-It does for submissions what `workers.share` does on one machine. A worker opens a desk once, and
-keeps it while the client holds it; submissions and grades travel as bytes. This module, and not
-Dask's scheduler, decides which worker gets a submission. Therefore a worker is checked before it
-gets any, and a lost worker's current submission is known apart from those that only waited.
+`share_on_cluster` grades submissions on many machines, as `workers.share` does on one. A worker
+opens a desk once, and keeps it as long as the client holds Dask's future for the desk. Submissions
+and grades are sent as bytes.
+
+This module, and not Dask's scheduler, decides which worker gets a submission. Therefore it can
+check a worker before the first submission. And if a worker is lost, it knows which submission the
+worker was grading, and which only waited there.
 """
 
 from __future__ import annotations
@@ -49,11 +52,11 @@ except ModuleNotFoundError as error:
 Work = Callable[["Desk", Submission], Grade]
 
 LOCAL = "local:"  # followed by a number of workers on this machine
-AHEAD = 2  # submissions at a worker: the current and the next
+AHEAD = 2  # submissions sent to a worker at a time: the current and the next
 TICK = 0.5  # seconds between looks at the list of workers
-CONNECTING = 10.0  # seconds for the scheduler to answer
-PATIENCE = 60.0  # seconds without any worker
-CHATTY = ("distributed", "distributed.client", "asyncio")  # loggers; errors are raised anyway
+CONNECTING = 10.0  # seconds to wait for the scheduler's answer
+PATIENCE = 60.0  # seconds to wait while there is no worker
+CHATTY = ("distributed", "distributed.client", "asyncio")  # silenced: errors are raised anyway
 
 
 def share_on_cluster(
@@ -65,7 +68,7 @@ def share_on_cluster(
 ) -> Generator[Grade]:
     """Yield the grade of each submission as soon as it is done, in any order.
 
-    `address` is a scheduler's, or ``local:4`` for four workers on this machine. `work` and
+    `address` is that of a scheduler, or ``local:4`` for four workers on this machine. `work` and
     `set_aside` are as for `workers.share`. The course is not sent: it must be at the same path on
     every machine. Raises `CallError` before any work if there is no worker, or if a worker would
     not grade like this machine.
@@ -80,12 +83,12 @@ def share_on_cluster(
 
 @contextmanager
 def _connected(address: str) -> Iterator[Client]:
-    """A client; when it is closed, Dask drops its futures, and the workers close their desks."""
+    """Connect a client. After the `with` block Dask drops its futures, so workers close desks."""
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if address.startswith(LOCAL):
-            stack.enter_context(environment(SAFE_PATH))  # to the end: lost workers are restarted
+            stack.enter_context(environment(SAFE_PATH))  # to the end: Dask restarts workers
             cluster = stack.enter_context(_local(address.removeprefix(LOCAL)))
             yield stack.enter_context(Client(cluster, set_as_default=False))
             return
@@ -135,8 +138,8 @@ class _Worker:
     def takes(self, item: _Item) -> bool:
         """Whether the worker may get this submission now.
 
-        A submission that already lost a worker is sent alone. If the next worker is lost too, the
-        submission must be the reason.
+        A submission whose worker was lost is the only submission at its next worker. If that worker
+        is lost too, the submission must be the reason.
         """
         alone = any(one.lost for one in (item, *self.items.values()))
         return self.about is not None and len(self.items) < (1 if alone else AHEAD)
@@ -162,7 +165,7 @@ class _Cluster:
         self._set_aside = set_aside
         self._workers: dict[str, _Worker] = {}  # by address
         self._unfit: set[str] = set()
-        self._checked = False  # whether all workers of the start are fit to grade
+        self._checked = False  # whether all workers found at the start can grade
         self._sent = 0
         self._finished: SimpleQueue[tuple[str, Future[Any]]] = SimpleQueue()
         self._grades: list[Grade] = []
@@ -170,7 +173,7 @@ class _Cluster:
         self._last_open = time.monotonic()  # when a worker last had an open desk
 
     def grades(self) -> Iterator[Grade]:
-        """Yield grades as they come."""
+        """Yield each grade as soon as it arrives."""
         while self._waiting or any(worker.items for worker in self._workers.values()):
             try:
                 self._look()
@@ -183,7 +186,7 @@ class _Cluster:
             yield from self._grades
             self._grades.clear()
 
-    # --- which workers are there
+    # --- finding and losing workers
 
     def _look(self) -> None:
         if time.monotonic() - self._last_look < TICK:
@@ -209,7 +212,7 @@ class _Cluster:
                 "--nthreads 1 (and --nworkers for several)",
             )
             return
-        with warnings.catch_warnings(action="ignore"):  # Dask's, of more than 10 MB
+        with warnings.catch_warnings(action="ignore"):  # Dask warns if it sends 10 MB or more
             desk = self._submit(address, _open_desk, self._order, self._must, self._sheet)
         self._workers[address] = _Worker(desk, self._submit(address, _about, desk))
         self._watch(address, self._workers[address].opened)
@@ -226,7 +229,7 @@ class _Cluster:
         """Forget a lost worker, and put its submissions back in the queue."""
         worker = self._workers.pop(address)
         sent = list(worker.items.values())
-        # Otherwise Dask would run them again in a new process at this address.
+        # Without this, Dask would run these tasks again in a new process at this address.
         self._client.cancel([worker.desk, worker.opened, *(one.answer for one in sent)])
         current = next((one for one in sent if not one.done), None)
         if current is not None and current.lose(address):
@@ -247,7 +250,7 @@ class _Cluster:
             "ADDRESS --nthreads 1 --nworkers 8`"
         )
 
-    # --- which worker gets what
+    # --- sending submissions to workers
 
     def _assign(self) -> None:
         if not self._checked:
@@ -294,7 +297,7 @@ class _Cluster:
             return
         worker = self._workers.get(address)
         if worker is None or future.key not in (worker.opened.key, *worker.items):
-            return  # from a worker that was lost
+            return  # the answer of a worker that was lost
         if future.status == "error":
             self._fail(address, worker, future)
             return
@@ -327,7 +330,7 @@ class _Cluster:
 
 
 def _message_of(error: BaseException) -> str:
-    # Other types come, for example, from a worker on which this kit is not installed.
+    # Exceptions of other types come, for example, from a worker without this kit.
     ours = isinstance(error, CallError | HostFault)
     return str(error) if ours else f"{type(error).__name__}: {error}"
 
@@ -336,7 +339,7 @@ def _message_of(error: BaseException) -> str:
 
 
 class _About(NamedTuple):
-    """The client's knowledge of an open desk."""
+    """The facts about an open desk that a worker sends to the client."""
 
     process: str
     isolation: tuple[str, ...]
@@ -345,7 +348,7 @@ class _About(NamedTuple):
 class _OpenDesk:
     """A desk that closes when this object is garbage collected.
 
-    The client holds it through Dask, and `_work_at` holds it while it runs.
+    The object lives as long as the client holds Dask's future for it, or `_work_at` uses it.
     """
 
     def __init__(self, order: Order) -> None:
@@ -365,7 +368,7 @@ def _open_desk(order: Order, must: Deciding, sheet: bytes) -> _OpenDesk:
             raise CallError(f"it has another course in {order.course.folder}, or none")
         if ours != theirs:
             raise CallError(f"it has {name} {ours}, but this machine has {theirs}")
-    rows.receive(basis(order), sheet)  # so that this worker need not run the mistakes in it
+    rows.receive(basis(order), sheet)  # outcomes that this worker then need not compute
     return _OpenDesk(order)
 
 
@@ -374,7 +377,7 @@ def _about(desk: _OpenDesk) -> _About:
 
 
 def _work_at(desk: _OpenDesk, process: str, work: Work, submission: bytes) -> bytes | None:
-    """A grade as JSON; None if the worker's process was replaced since."""
+    """Grade a submission; return JSON, or None if the desk is not in the expected `process`."""
     if desk.process != process:
         return None
     return work(desk.desk, msgspec.msgpack.decode(submission, type=Submission)).to_json()

@@ -1,7 +1,7 @@
 """Loads torch and the engine into the process from which a grading's workers are forked.
 
-That process knows no course, seed or submission, and torch has no threads in it, since a fork
-would lose them. Python's fork server imports only this module; see `grader.run.workers`.
+That process knows no course, seed or submission. Torch starts no threads in it, because a fork
+would not have them. Python's fork server imports only this module; see `grader.run.workers`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grader.grading.order import loading_torch
 with loading_torch():
     import torch
 
-    # Imported only so that each fork finds them loaded.
+    # Imported only so that these modules are already loaded in each fork.
     import grader.grading.desk
     import grader.grading.ladder
     import grader.grading.rows  # noqa: F401
@@ -31,6 +31,6 @@ def _print_error(
 
 
 sys.excepthook = _print_error
-torch.set_num_threads(1)  # before any operation: a parallel region here would hang each fork
-tempfile.tempdir = None  # torch has read it; a worker's environment may name another folder
+torch.set_num_threads(1)  # after a parallel operation here, each fork would hang
+tempfile.tempdir = None  # set while torch loaded; a worker may have another TMPDIR
 gc.freeze()  # garbage collection in a fork would copy the pages that all forks share

@@ -21,7 +21,7 @@ from grader.records.rows import CONFLICT, Row, counted, number
 from grader.run.batch import BookedGrade
 
 OUTCOMES: tuple[SubmissionStatus, ...] = ("graded", "empty", "unreadable", "grader_error")
-# Troubles to show during a grading, while there is time to stop it: the words for each.
+# Statuses of tests to report while a grading can still be stopped, and the words for each.
 ENDINGS: dict[TestStatus, str] = {
     "timeout": "out of time", "memory": "out of memory", "crashed": "crashed",
 }  # fmt: skip
@@ -29,14 +29,15 @@ ENDINGS: dict[TestStatus, str] = {
 
 @dataclass
 class Tally:
-    """Counts grades as they come, and measures seconds by `clock`."""
+    """Counts the grades of a grading, and measures its time with `clock`."""
 
     total: int
     clock: Callable[[], float] = time.monotonic
     reused: int = 0
-    graded: int = 0  # in this run
+    graded: int = 0  # computed in this run, and not reused
     statuses: Counter[SubmissionStatus] = field(default_factory=Counter)
-    endings: Counter[TestStatus] = field(default_factory=Counter)  # submissions with such a test
+    # For each status in `ENDINGS`, the number of submissions that have a test with this status.
+    endings: Counter[TestStatus] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._began = self._first = self.clock()
@@ -51,7 +52,7 @@ class Tally:
         else:
             self.graded += 1
         if self.graded <= 1:
-            self._first = self.clock()  # the time before it includes the loading of torch
+            self._first = self.clock()  # earlier time includes loading torch
 
     @property
     def done(self) -> int:
@@ -65,33 +66,33 @@ class Tally:
 
     @property
     def left(self) -> float | None:
-        """Seconds until the end at the pace so far; None before the second grade."""
+        """The estimated seconds until the end; None before the second grade."""
         return None if self._each is None else self._each * (self.total - self.done)
 
     @property
     def _each(self) -> float | None:
-        """Seconds from one grade to the next."""
+        """The mean of the seconds from one grade to the next; None before the second grade."""
         return None if self.graded < 2 else (self.clock() - self._first) / (self.graded - 1)
 
     # --- in words --------------------------------------------------------------------------------
 
     @property
     def pace(self) -> str:
-        """``2.3 s each, 3 min 12 s left``; empty before the second grade."""
+        """The pace in words: ``2.3 s each, 3 min 12 s left``; empty before the second grade."""
         if self._each is None or self.left is None:
             return ""
         return f"{_paced(self._each)}, {duration(self.left)} left"
 
     @property
     def outcomes(self) -> str:
-        """``280 graded, 2 without a file, 1 grader error``."""
+        """The number of submissions by status: ``280 graded, 2 without a file, 1 grader error``."""
         return ", ".join(
             _outcome(status, self.statuses[status]) for status in OUTCOMES if self.statuses[status]
         )
 
     @property
     def troubles(self) -> str:
-        """``2 out of time, 1 crashed``: the number of submissions with such a test."""
+        """The number of submissions with a test that ended so: ``2 out of time, 1 crashed``."""
         return ", ".join(
             f"{self.endings[ending]} {words}"
             for ending, words in ENDINGS.items()
@@ -100,17 +101,17 @@ class Tally:
 
     @property
     def state(self) -> str:
-        """The results so far."""
+        """The results so far in words: outcomes, troubles, and the number of reused grades."""
         reused = f"{self.reused} reused" if self.reused else ""
         return _joined(self.outcomes, self.troubles, reused)
 
     @property
     def line(self) -> str:
-        """The whole progress in one line."""
+        """The progress in one line: the number of grades, the pace and the results so far."""
         return _joined(f"{self.done} of {self.total}", self.pace, self.state)
 
     def summary(self, rows: Sequence[Row]) -> str:
-        """The finished grading in one line, to paste into a mail; `rows` are its results."""
+        """A line about the finished grading, to paste into a mail; `rows` are the gradebook's."""
         graded = f"graded, {self.graded or 'none'} of them now," if self.reused else "graded"
         pace = f" ({_paced(self.seconds / self.graded)})" if self.graded else ""
         mean, most = mean_of(rows)
@@ -124,14 +125,14 @@ class Tally:
 
 
 def mean_of(rows: Sequence[Row]) -> tuple[float | None, float]:
-    """The mean of the graded submissions, as in the report, and the maximum."""
+    """The mean total of graded students, as in the report, and the maximum total."""
     totals = [row.total for row in rows if row.status == "graded" and row.total is not None]
     most = max((row.grade.max for row in rows if row.grade is not None), default=0.0)
     return statistics.fmean(totals) if totals else None, most
 
 
 def duration(seconds: float) -> str:
-    """``6 min 12 s``."""
+    """Seconds in words: ``6 min 12 s``."""
     whole = round(seconds)
     hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
     if hours:
@@ -140,7 +141,7 @@ def duration(seconds: float) -> str:
 
 
 def _paced(each: float) -> str:
-    """``2.3 s each``, or ``4.2 a second`` if the pace is faster than one a second."""
+    """A pace in words: ``2.3 s each``, or ``4.2 a second`` if each takes less than a second."""
     if 0 < each < 1:
         return f"{1 / each:.{0 if each < 0.1 else 1}f} a second"
     return f"{each:.1f} s each" if each < 10 else f"{duration(each)} each"
@@ -168,7 +169,7 @@ EVERY = 10.0  # seconds between lines in a log
 def following(
     tally: Tally, kind: DisplayKind, stdout: IO[str], stderr: Console
 ) -> AbstractContextManager[Follow]:
-    """A function that counts each grade in `tally`, and shows the progress."""
+    """A context that gives a function; the function counts a grade, and shows the progress."""
     if kind == "json lines":
         return _json_lines(tally, stdout)
     if kind == "quiet":
@@ -178,7 +179,7 @@ def following(
 
 @contextmanager
 def _bar(tally: Tally, console: Console) -> Iterator[Follow]:
-    """A bar above the results so far; both disappear at the end."""
+    """Show a progress bar above the results so far; both disappear at the end."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -199,7 +200,7 @@ def _bar(tally: Tally, console: Console) -> Iterator[Follow]:
 
 @contextmanager
 def _log(tally: Tally, console: Console) -> Iterator[Follow]:
-    """A line every few seconds, except shortly before the end."""
+    """Print a line about the progress every few seconds, except shortly before the end."""
     last = tally.seconds
 
     def follow(done: BookedGrade) -> None:
@@ -216,7 +217,7 @@ def _log(tally: Tally, console: Console) -> Iterator[Follow]:
 
 @contextmanager
 def _json_lines(tally: Tally, stdout: IO[str]) -> Iterator[Follow]:
-    """A JSON object for each submission."""
+    """Print a JSON object for each submission."""
 
     def follow(done: BookedGrade) -> None:
         tally.add(done)
@@ -235,7 +236,7 @@ def _json_lines(tally: Tally, stdout: IO[str]) -> Iterator[Follow]:
 
 
 def sum_up(tally: Tally, rows: Sequence[Row], stdout: IO[str]) -> None:
-    """Print an object for each student without a grade, and a last object with the totals."""
+    """Print a JSON object for each student without a grade, and a last object with the totals."""
     mean, most = mean_of(rows)
     for row in rows:
         if row.grade is None:
@@ -260,5 +261,5 @@ def sum_up(tally: Tally, rows: Sequence[Row], stdout: IO[str]) -> None:
 
 
 def _print_json(stdout: IO[str], **fields: object) -> None:
-    # Flushed, because a program at the other end of a pipe may be waiting for it.
+    # Flush each line, because a program at the other end of a pipe may be waiting for the line.
     print(json.dumps(fields), file=stdout, flush=True)

@@ -1,4 +1,4 @@
-"""Shares work out over processes of this machine; each process opens a desk once."""
+"""Distributes work over processes of this machine; each process opens a desk once."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 WorkItem = TypeVar("WorkItem")
 Result = TypeVar("Result")
 
-# For child processes: do not import from the working directory, which may be a submission. Python
-# would look there first, even for its own modules.
+# This variable keeps child processes from importing from the working directory, which may be a
+# submission. Without it, Python looks there first, even for modules of its own.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
-TRIES = 2  # lost workers after which an item is given up
-FEW = 4  # items per process that make up for loading torch once more
+TRIES = 2  # an item is given up after so many workers were lost on it
+FEW = 4  # with fewer items for each process, a further process would not save time
 
 
 def default_jobs(items: int) -> int:
@@ -56,7 +56,7 @@ SetAside = Callable[[WorkItem, tuple[str, ...], str], Result]
 
 
 def fails(item: object, _: tuple[str, ...], why: str) -> Any:
-    """A `SetAside` for work that needs the results of all items."""
+    """A `SetAside` that raises `HostFault`, for callers that need the results of all items."""
     raise HostFault(f"{item}: {why}")
 
 
@@ -70,8 +70,8 @@ def share(
     """Yield the result of `work` for each item as soon as it is done, in any order.
 
     `work` must be picklable: a function of a module, or a `functools.partial` of such a function.
-    The first iteration waits until torch is loaded. If an item loses a second process,
-    `set_aside` makes its result.
+    The first iteration waits until torch is loaded. If two processes end while they work on an
+    item, `set_aside` makes the item's result.
     """
     if not items:
         return
@@ -109,7 +109,7 @@ class Task(Generic[WorkItem]):
 
 @contextmanager
 def environment(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """Set environment variables, or remove those that are None, for processes started within."""
+    """Set environment variables during a `with` block; a variable with None is removed."""
     before = {name: os.environ.get(name) for name in changes}
     _change_environment(changes)
     try:
@@ -128,12 +128,12 @@ def _change_environment(changes: Mapping[str, str | None]) -> None:
 
 @contextmanager
 def _lineages(order: Order) -> Iterator[Callable[..., _Process[Any, Any]]]:
-    """A function that starts a worker process for some work.
+    """A context that gives a function; the function starts a worker process.
 
     On Linux torch is loaded only twice for any number of workers: in the process from which all
     workers are forked, and in the process from which all jails are forked. Jails must not share a
     parent with workers, since student code would then know addresses in a process that holds
-    references. A worker loads torch once more if an answer needs more of torch than is loaded.
+    references. If an answer needs a part of torch that is not loaded, its worker loads torch again.
     """
     if sys.platform != "linux" or order.device != "cpu":  # a GPU's driver does not survive a fork
         yield partial(_spawned, order)
@@ -160,7 +160,7 @@ def _forked(
     try:
         with _no_interrupts(), environment(dropped | {"OMP_NUM_THREADS": "1"}):
             forkserver.ensure_running()
-    except OSError as error:  # its socket is in the temporary folder, whose name may be too long
+    except OSError as error:  # the socket is in the temporary folder, whose name may be too long
         raise CallError(
             f"worker processes cannot use {tempfile.gettempdir()} ({error.strerror or error}): "
             "set TMPDIR to a folder with a shorter name, or grade with --jobs 1"
@@ -168,7 +168,7 @@ def _forked(
     line = warm.split() if warm else None
     serve = partial(_serve, order, work, warm=line, variables={**os.environ})
     try:
-        return _Process(context, serve)  # waits until torch is loaded there
+        return _Process(context, serve)  # waits until the fork server has loaded torch
     except (EOFError, OSError) as error:
         raise HostFault(
             "the process that starts workers ended while it loaded torch; try again, with --jobs 1"
@@ -184,24 +184,27 @@ class _Process(Generic[WorkItem, Result]):
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs,), daemon=True)
         self.process.start()
-        theirs.close()  # otherwise our end would not see that the process ended
-        self.isolation: tuple[str, ...] | None = None  # of its desk; None until the desk is open
+        theirs.close()  # otherwise `receive` would not notice the end of the process
+        self.isolation: tuple[str, ...] | None = None  # of its jails; None until its desk is open
         self.task: Task[WorkItem] | None = None
 
     @property
     def is_free(self) -> bool:
-        """Whether the desk is open and there is no task."""
+        """Whether the process has opened its desk, and has no task."""
         return self.isolation is not None and self.task is None
 
     def send(self, task: Task[WorkItem]) -> bool:
-        """Send it a task; False if the process has ended, which `receive` will notice."""
+        """Send the process a task; False if the process has ended, which `receive` will notice."""
         with suppress(OSError):
             self.pipe.send(task.item)
             self.task = task
         return self.task is task
 
     def receive(self) -> Iterator[Result]:
-        """Read its next message, and yield the result if it is one; `EOFError` if it has ended."""
+        """Read the process's next message; if the message is a result, yield it.
+
+        Raises `EOFError` if the process has ended, and any exception that the process sent.
+        """
         match self.pipe.recv():
             case _Opened(isolation):
                 self.isolation = isolation
@@ -212,14 +215,14 @@ class _Process(Generic[WorkItem, Result]):
                 raise error
 
     def close(self) -> None:
-        """Let the process end, and wait for it."""
+        """Close the pipe, after which the process ends, and wait for its end."""
         self.pipe.close()
         self.process.join()
 
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Block Ctrl-C here and in processes that start within; `_serve` unblocks it there."""
+    """Block Ctrl-C in a `with` block and in processes started there, until `_serve` unblocks it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -246,7 +249,7 @@ class _Pool(Generic[WorkItem, Result]):
         self._failed_starts = 0  # in a row: processes that ended before their desk was open
 
     def results(self, jobs: int) -> Iterator[Result]:
-        """Start `jobs` processes, and yield results as they come."""
+        """Start `jobs` processes, and yield each result as soon as it arrives."""
         for _ in range(jobs):
             self._processes.append(self._start())
         while self._waiting or any(process.task for process in self._processes):
@@ -264,7 +267,7 @@ class _Pool(Generic[WorkItem, Result]):
             yield from results
 
     def _replace(self, process: _Process[WorkItem, Result], jobs: int) -> Iterator[Result]:
-        """Replace a lost process, if there is work; yield a result if its task is given up."""
+        """Replace a process that ended, if work is left; yield the result of a task given up."""
         process.close()
         self._processes.remove(process)
         self._failed_starts = self._failed_starts + 1 if process.isolation is None else 0
@@ -284,7 +287,7 @@ class _Pool(Generic[WorkItem, Result]):
             process.process.terminate()
 
     def close(self) -> None:
-        """Let all processes end, and wait for them."""
+        """Close the pipes of all processes, and wait until the processes have ended."""
         for process in self._processes:
             process.close()
 
@@ -323,10 +326,10 @@ def _serve(
     warm: socket.socket | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> None:
-    """The main function of a worker: open a desk, and do the parent's tasks until it has no more.
+    """The main function of a worker: open a desk, and do tasks until the parent closes the pipe.
 
-    `warm` is a socket to this worker's own warm process. A worker forked from the fork server has
-    no environment of its own, and gets it as `variables`.
+    `warm` is a socket to this worker's own warm process, from which jails are forked. `variables`
+    are the parent's environment variables: a worker forked from the fork server lacks most of them.
     """
     if variables is not None:
         os.environ.update(variables)
@@ -334,7 +337,7 @@ def _serve(
         order = replace(order, backend=jails.Warm(warm))
     # Ctrl-C reaches every process of the terminal, but only the parent acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):  # blocked so far, see `_no_interrupts`
+    if hasattr(signal, "pthread_sigmask"):  # `_no_interrupts` has blocked Ctrl-C
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -354,7 +357,7 @@ def _serve(
 
 
 def _send(pipe: Connection, message: object) -> bool:
-    """Send a message; False if the parent has closed the pipe because it needs no more."""
+    """Send a message; False if the parent has closed the pipe, since it needs no more results."""
     try:
         pipe.send(message)
     except ConnectionError:
