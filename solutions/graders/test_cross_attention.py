@@ -25,7 +25,7 @@ from grader.testing import (
 @rung.shape("padding_mask")
 @pytest.mark.parametrize(("batch", "num_tokens"), [(3, 5), (6, 4)])
 def test_padding_mask_has_a_row_for_every_sentence(student, make, batch, num_tokens):
-    """It is boolean, (batch, num_tokens), even if no sentence is that long."""
+    """The mask is boolean, (batch, num_tokens), even if no sentence has num_tokens tokens."""
     student.padding_mask(make.integers(1, num_tokens, batch=batch), num_tokens)
 
 
@@ -207,7 +207,7 @@ def test_cross_attention_has_the_promised_shape(
 def test_cross_attention_agrees_with_the_reference(
     student, reference, make, batch, queries, keys, d_query, d_context, d_out, num_heads
 ):
-    """With the same weights, it sees the whole context when nothing says what is hidden."""
+    """With the same weights and no mask, the result is that of the reference."""
     theirs, ours = crossing(student, reference, d_query, d_context, d_out, num_heads)
     x = make.normal(batch=batch, queries=queries, d_query=d_query)
     context = make.normal(batch=batch, keys=keys, d_context=d_context)
@@ -259,7 +259,7 @@ def test_cross_attention_ignores_what_hidden_tokens_hold(student, reference, mak
 
 @rung.property("CrossAttention")
 def test_cross_attention_takes_the_context_in_any_order(student, reference, make):
-    """Tokens of the context that change places, and take their mask along, change no output."""
+    """Reordering the context together with its mask changes no output."""
     theirs, _ = crossing(student, reference)
     x, context = two_sequences(make)
     mask = some_hidden(make, batch=2, keys=7)
@@ -274,7 +274,7 @@ def test_cross_attention_takes_the_context_in_any_order(student, reference, make
 
 @rung.property("CrossAttention", points=0.5, rules=("returns",))
 def test_cross_attention_answers_each_query_by_itself(student, reference, make):
-    """A query that comes alone gets the answer that it gets among others."""
+    """A query alone gets the same output as among other queries."""
     theirs, _ = crossing(student, reference)
     x, context = two_sequences(make)
     mask = some_hidden(make, batch=2, keys=7)
@@ -323,7 +323,7 @@ def test_cross_attention_ends_with_a_bias(student, reference):
 
 @rung.property("CrossAttention", points=0.5, rules=("device",))
 def test_cross_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes both sequences and the mask from there."""
+    """After a move to another device, the module takes both sequences and the mask from there."""
     x, context = two_sequences(make)
     mask = some_hidden(make, batch=2, keys=7)
     assert_moves(student.CrossAttention(6, 8, 12, 3), x, context, mask)
@@ -331,7 +331,7 @@ def test_cross_attention_moves_as_a_whole(student, make):
 
 @rung.property("CrossAttention", points=0.5, rules=("dtype",))
 def test_cross_attention_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = crossing(student, reference)
     x, context = two_sequences(make, dtype=torch.float64)
@@ -359,7 +359,7 @@ def test_cross_attention_has_the_right_gradients(student, reference, make, maske
 
 @rung.stability("CrossAttention", points=0.5, rules=("large", "hidden"))
 def test_cross_attention_stays_finite_for_large_scores(student, reference, make):
-    """Scores in the hundreds overflow nothing, and where all are low, hidden tokens stay hidden."""
+    """Scores of hundreds do not overflow; where all scores are low, hidden tokens stay hidden."""
     theirs = student.CrossAttention(6, 8, 12, 3)
     ours = with_large_scores(reference.CrossAttention(6, 8, 12, 3), 20.0)
     adopt(theirs, ours)
@@ -408,7 +408,7 @@ def test_encoder_has_the_promised_shape(student, make, batch, tokens, d_in, d_ou
 def test_encoder_agrees_with_the_reference(
     student, reference, make, batch, tokens, d_in, d_out, num_heads
 ):
-    """With the same weights, every token sees all when nothing says what is padding."""
+    """With the same weights and no padding, the result is that of the reference."""
     theirs, ours = encoding(student, reference, d_in, d_out, num_heads)
     x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
     nothing = torch.zeros(batch, tokens, dtype=torch.bool)
@@ -463,7 +463,7 @@ def test_encoder_ignores_what_padding_holds(student, reference, make):
 
 @rung.property("EncoderSelfAttention", rules=("computes", "length"))
 def test_encoder_looks_both_ways_at_any_distance(student, reference, make):
-    """In a long sentence, the last token reaches the first output, and the first the last."""
+    """In a long sentence, the first output depends on the last token, and the last on the first."""
     theirs, ours = encoding(student, reference)
     x = make.normal(0.3, batch=2, tokens=40, d_in=5)
     before = theirs(x)
@@ -526,7 +526,7 @@ def test_encoder_ends_with_a_bias(student, reference):
 
 @rung.property("EncoderSelfAttention", points=0.5, rules=("device",))
 def test_encoder_moves_as_a_whole(student, make):
-    """Moved to another device, it takes sentences and padding from there."""
+    """After a move to another device, the module takes sentences and padding from there."""
     x = make.normal(batch=2, tokens=7, d_in=5)
     padding = some_hidden(make, batch=2, tokens=7)
     assert_moves(student.EncoderSelfAttention(5, 12, 3), x, padding)
@@ -534,7 +534,7 @@ def test_encoder_moves_as_a_whole(student, make):
 
 @rung.property("EncoderSelfAttention", points=0.5, rules=("dtype",))
 def test_encoder_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = encoding(student, reference)
     x = make.normal(batch=2, tokens=7, d_in=5, dtype=torch.float64)
@@ -568,7 +568,7 @@ def test_encoder_has_the_right_gradients(student, reference, make, padded):
 
 @rung.stability("EncoderSelfAttention", points=0.5, rules=("large", "hidden"))
 def test_encoder_stays_finite_for_large_scores(student, reference, make):
-    """Scores in the hundreds overflow nothing, and where all are low, padding stays hidden."""
+    """Scores of hundreds do not overflow; where all scores are low, padding stays hidden."""
     theirs = student.EncoderSelfAttention(5, 12, 3)
     ours = with_large_scores(reference.EncoderSelfAttention(5, 12, 3), 20.0)
     adopt(theirs, ours)

@@ -64,7 +64,7 @@ def test_online_step_gives_two_numbers_per_row(student, make, rows, n):
 @rung.value("online_step", points=9)
 @pytest.mark.parametrize(("rows", "n"), BLOCKS.values(), ids=BLOCKS.keys())
 def test_online_step_agrees_with_the_reference(student, reference, make, rows, n):
-    """Maximum and total are right, whether the block lies above what came before or below."""
+    """Maximum and total are right, whether the block's scores are above earlier ones or below."""
     for before, now, where in (
         (0.0, 0.0, "about"),
         (0.0, 3.0, "above"),
@@ -97,7 +97,7 @@ def test_online_step_counts_the_first_state_as_nothing(student, make):
 
 @rung.property("online_step", rules=("empty",))
 def test_online_step_takes_rows_that_begin_beside_others(student, reference, make):
-    """Some rows have seen no score yet, and others have."""
+    """States are right where some rows have seen no score yet, and other rows have."""
     maximum, total, block = state_and_block(make, 5, batch=3, queries=4)
     nothing = torch.zeros(3, 4, dtype=torch.bool)
     nothing[0], nothing[1, ::2] = True, True
@@ -107,7 +107,7 @@ def test_online_step_takes_rows_that_begin_beside_others(student, reference, mak
 
 @rung.property("online_step", rules=("dtype",))
 def test_online_step_keeps_float64(student, reference, make):
-    """A state and a block in float64 give a state in float64, to its precision."""
+    """A state and a block in float64 give a state in float64, to full precision."""
     state = state_and_block(make, 6, dtype=torch.float64, rows=50)
     assert_agrees_to_float64(
         student.online_step(*state), reference.online_step(*state), within=ALL_DIGITS
@@ -122,7 +122,7 @@ def test_online_step_leaves_its_inputs_alone(student, make):
 
 @rung.stability("online_step", points=2, rules=("large",))
 def test_online_step_takes_scores_of_a_thousand(student, reference, make):
-    """Scores of ±1000 give right states: before the block, in it, and in both."""
+    """Scores of ±1000 give right states: in the old state, in the block, and in both."""
     so_far = torch.tensor([1000.0, -1000.0, 0.0, 1000.0, 0.0, -1000.0, 999.0])
     centres = torch.tensor([1000.0, -1000.0, 1000.0, 0.0, -1000.0, 1000.0, 1000.0])
     maximum, total, block = state_and_block(make, 5, rows=7)
@@ -168,7 +168,7 @@ def test_softmax_online_gives_a_weight_per_score(student, make, sizes, block_siz
 @rung.value("softmax_online", points=12)
 @pytest.mark.parametrize(("sizes", "block_size"), ROWS.values(), ids=ROWS.keys())
 def test_softmax_online_agrees_with_the_reference(student, reference, make, sizes, block_size):
-    """The weights are those of a softmax, however the scores are cut, wherever the largest is."""
+    """The weights are those of a softmax, for blocks of any size, wherever the maximum is."""
     steps = torch.arange(float(sizes["n"]))
     for drift, order in ((0.0, "in any order"), (0.75, "rising"), (-0.75, "falling")):
         scores = make.normal(2.0, **sizes) + drift * steps
@@ -181,7 +181,7 @@ def test_softmax_online_agrees_with_the_reference(student, reference, make, size
 
 @rung.property("softmax_online", rules=("dtype",))
 def test_softmax_online_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.normal(2.0, rows=50, n=11, dtype=torch.float64) + 60.0  # costs float32 digits
     assert_agrees_to_float64(student.softmax_online(scores, 4), reference.softmax_online(scores, 4))
 
@@ -194,7 +194,7 @@ def test_softmax_online_leaves_the_scores_alone(student, make):
 
 @rung.stability("softmax_online", points=3, rules=("large",))
 def test_softmax_online_takes_scores_of_a_thousand(student, reference, make):
-    """Scores of ±1000 give right weights: in all of a row, in one block, in the last one."""
+    """Scores of ±1000 give right weights: in a whole row, in one block, in the last block."""
     scores = make.normal(rows=7, n=11)
     scores[0] += 1000.0
     scores[1] -= 1000.0
@@ -220,7 +220,7 @@ def test_softmax_online_looks_at_one_block_at_a_time(student, make, block_size):
 
 @rung.efficiency("softmax_online", points=2, rules=("once",))
 def test_softmax_online_reads_the_scores_once(student, make):
-    """The sum does not wait until the maximum of all blocks is known."""
+    """Exponentials are summed before the maximum of all blocks is known."""
     small, large = make.normal(rows=3, n=16), make.normal(rows=3, n=64)
     assert_maxima_do_not_run_ahead(student.softmax_online, (small, 8), (large, 8))
 
@@ -294,7 +294,7 @@ def test_merge_states_takes_empty_states(student, make, which):
 
 @rung.property("merge_states", points=2, rules=("empty",))
 def test_merge_states_takes_queries_that_are_empty_beside_others(student, reference, make):
-    """Each query by itself may be empty: in the first state, in the second, in both, in none."""
+    """A single query may be empty: in the first state, in the second, in both, in neither."""
     first, second = two_states(make, 5, batch=2, queries=4)
     not_first = torch.tensor([[True, False, True, False]] * 2)
     not_second = torch.tensor([[False, True, True, False]] * 2)
@@ -312,7 +312,7 @@ def test_merge_states_takes_queries_that_are_empty_beside_others(student, refere
 
 @rung.property("merge_states", rules=("dtype",))
 def test_merge_states_keeps_float64(student, reference, make):
-    """States in float64 give a state in float64, to its precision."""
+    """States in float64 give a state in float64, to full precision."""
     states = two_states(make, 5, dtype=torch.float64, queries=30)
     assert_agrees_to_float64(
         student.merge_states(*states), reference.merge_states(*states), within=ALL_DIGITS
@@ -327,7 +327,7 @@ def test_merge_states_leaves_both_states_alone(student, make):
 
 @rung.stability("merge_states", points=2, rules=("large",))
 def test_merge_states_takes_maxima_of_a_thousand(student, reference, make):
-    """Maxima of ±1000 give right states: in one of them, and in both."""
+    """Maxima of ±1000 give right states: in one of the two states, and in both."""
     one = torch.tensor([1000.0, -1000.0, 1000.0, -1000.0, 0.0, 999.0])
     other = torch.tensor([1000.0, -1000.0, -1000.0, 1000.0, -1000.0, 1000.0])
     first, second = two_states(make, 5, queries=6)
@@ -381,7 +381,7 @@ def test_flash_attention_gives_a_vector_per_query(student, make, sizes, block_si
 @rung.value("flash_attention", points=9)
 @pytest.mark.parametrize(("sizes", "block_size"), TILES.values(), ids=TILES.keys())
 def test_flash_attention_agrees_with_the_reference(student, reference, make, sizes, block_size):
-    """Each query mixes the values of all keys, in whatever blocks they come."""
+    """Each query mixes the values of all keys, for blocks of any size."""
     inputs = three(make, **sizes)
     assert_agrees(
         student.flash_attention(*inputs, block_size), reference.flash_attention(*inputs, block_size)
@@ -391,7 +391,7 @@ def test_flash_attention_agrees_with_the_reference(student, reference, make, siz
 @rung.value("flash_attention", points=7)
 @pytest.mark.parametrize(("sizes", "block_size"), TILES.values(), ids=TILES.keys())
 def test_flash_attention_can_be_causal(student, reference, make, sizes, block_size):
-    """If causal, each query mixes the values at and before it; if not, all of them."""
+    """If causal, each query mixes the values at and before its position; if not, all values."""
     inputs = three(make, **sizes)
     for causal in (True, False):
         assert_agrees(
@@ -404,7 +404,7 @@ def test_flash_attention_can_be_causal(student, reference, make, sizes, block_si
 @rung.property("flash_attention", rules=("dtype",))
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 def test_flash_attention_keeps_float64(student, reference, make, causal):
-    """Inputs in float64 give a result in float64, to its precision."""
+    """Inputs in float64 give a result in float64, to full precision."""
     inputs = three(make, dtype=torch.float64, batch=2, heads=3, tokens=11, head_dim=5)
     assert_agrees_to_float64(
         student.flash_attention(*inputs, 4, causal), reference.flash_attention(*inputs, 4, causal)
@@ -446,7 +446,7 @@ CENTRES = {  # three blocks
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 @pytest.mark.parametrize("centres", CENTRES.values(), ids=CENTRES.keys())
 def test_flash_attention_takes_large_scores(student, reference, make, centres, causal):
-    """Scores of ±200 give finite and right results, wherever the largest stands."""
+    """Scores of ±200 give finite and right results, wherever the largest is."""
     inputs = with_scores(make, centres)
     assert_agrees(
         student.flash_attention(*inputs, 4, causal),
@@ -519,7 +519,7 @@ def test_softmax_backward_agrees_with_the_reference(student, reference, make, si
 
 @rung.property("softmax_backward", rules=("hidden",))
 def test_softmax_backward_gives_nothing_to_hidden_keys(student, reference, make):
-    """Keys of weight 0 get a gradient of 0, and all others theirs."""
+    """The scores of keys with weight 0 get a gradient of 0, and the others are right."""
     hidden = torch.ones(6, 6, dtype=torch.bool).triu(1)  # the first row sees a single key
     scores = make.normal(1.5, batch=2, queries=6, keys=6).masked_fill(hidden, -torch.inf)
     inputs = torch.softmax(scores, dim=-1), make.normal(2.0, batch=2, queries=6, keys=6)
@@ -528,7 +528,7 @@ def test_softmax_backward_gives_nothing_to_hidden_keys(student, reference, make)
 
 @rung.property("softmax_backward", rules=("dtype",))
 def test_softmax_backward_agrees_with_autograd_in_float64(student, make):
-    """In float64 the gradient is what autograd finds, to its precision."""
+    """In float64, the gradient equals that of autograd, to full precision."""
     scores = make.normal(1.5, dtype=torch.float64, rows=30, n=7).requires_grad_()
     weights = torch.softmax(scores, dim=-1)
     gradient = make.normal(2.0, dtype=torch.float64, rows=30, n=7)
@@ -564,7 +564,7 @@ def test_attention_backward_gives_three_gradients(student, make, sizes):
 @rung.value("attention_backward", points=3)
 @pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
 def test_attention_backward_finds_the_gradient_of_the_values(student, reference, make, sizes):
-    """The third result tells how the loss changes with the values."""
+    """The third result is the gradient of the values."""
     inputs = four(make, *sizes)
     theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
     assert_agrees(theirs[2], ours[2], what="grad_values")
@@ -573,7 +573,7 @@ def test_attention_backward_finds_the_gradient_of_the_values(student, reference,
 @rung.value("attention_backward", points=3)
 @pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
 def test_attention_backward_finds_the_gradient_of_the_queries(student, reference, make, sizes):
-    """The first result tells how the loss changes with the queries."""
+    """The first result is the gradient of the queries."""
     inputs = four(make, *sizes)
     theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
     assert_agrees(theirs[0], ours[0], what="grad_queries")
@@ -582,7 +582,7 @@ def test_attention_backward_finds_the_gradient_of_the_queries(student, reference
 @rung.value("attention_backward", points=3)
 @pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
 def test_attention_backward_finds_the_gradient_of_the_keys(student, reference, make, sizes):
-    """The second result tells how the loss changes with the keys."""
+    """The second result is the gradient of the keys."""
     inputs = four(make, *sizes)
     theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
     assert_agrees(theirs[1], ours[1], what="grad_keys")
@@ -590,7 +590,7 @@ def test_attention_backward_finds_the_gradient_of_the_keys(student, reference, m
 
 @rung.property("attention_backward", points=2, rules=("dtype",))
 def test_attention_backward_agrees_with_autograd_in_float64(student, make):
-    """In float64 all three are what autograd finds, to its precision."""
+    """In float64, all three gradients equal those of autograd, to full precision."""
     *inputs, grad_output = four(make, 2, 6, 5, torch.float64)
     queries, keys, values = (x.clone().requires_grad_() for x in inputs)
     output = torch.softmax(queries @ keys.mT / 5**0.5, dim=-1) @ values
@@ -671,7 +671,7 @@ def test_linear_attention_agrees_with_the_reference(student, reference, make, si
 
 @rung.property("linear_attention", rules=("dtype",))
 def test_linear_attention_keeps_float64(student, reference, make):
-    """Inputs in float64 give a result in float64, to its precision."""
+    """Inputs in float64 give a result in float64, to full precision."""
     # Sums so large that 1e-6, added to be on the safe side, is lost in them.
     queries, keys, values = features_and_values(make, 2, 150, 7, 3, torch.float64)
     inputs = queries, keys, 1000.0 * values

@@ -62,7 +62,7 @@ def test_split_heads_takes_one_head_or_one_feature_a_head(student, reference, ma
 @rung.property("split_heads", points=2, rules=("divides",))
 @pytest.mark.parametrize(("d_out", "num_heads"), [(10, 4), (12, 5), (9, 2), (3, 4)])
 def test_split_heads_refuses_a_width_that_does_not_divide(student, make, d_out, num_heads):
-    """When num_heads does not divide d_out, it raises an exception."""
+    """A num_heads that does not divide d_out raises an exception."""
     x = make.normal(batch=2, tokens=5, d_out=d_out)
     assert_refuses(student.split_heads, x, num_heads, why=why_not(d_out, num_heads))
 
@@ -101,7 +101,7 @@ MERGES = [(2, 3, 5, 4), (4, 2, 3, 5), (3, 5, 4, 7)]  # batch, num_heads, tokens,
 @rung.shape("merge_heads")
 @pytest.mark.parametrize(("batch", "num_heads", "tokens", "head_dim"), MERGES)
 def test_merge_heads_gives_one_row_per_token(student, make, batch, num_heads, tokens, head_dim):
-    """The heads' features stand side by side, num_heads * head_dim in a row."""
+    """Each token has the features of all heads in a row, num_heads * head_dim of them."""
     x = make.normal(batch=batch, num_heads=num_heads, tokens=tokens, head_dim=head_dim)
     student.merge_heads(x)
 
@@ -205,7 +205,7 @@ WRAPPERS = [(2, 6, 5, 4, 3), (3, 7, 4, 5, 2)]
 
 @rung.shape("MultiHeadAttentionWrapper", rules=("parameters",))
 def test_wrapper_shows_the_parameters_of_every_head(student):
-    """All heads have their parameters where an optimiser looks for them."""
+    """An optimiser finds the parameters of all heads."""
     parameters = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3).parameters()
     count = sum(parameter.numel() for parameter in parameters.values())
     assert_that(
@@ -294,7 +294,7 @@ def test_wrapper_drops_nothing_in_evaluation(student, reference, make):
 
 @rung.property("MultiHeadAttentionWrapper", rules=("device",))
 def test_wrapper_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(
         student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3), make.normal(batch=2, tokens=6, d_in=5)
     )
@@ -302,7 +302,7 @@ def test_wrapper_moves_as_a_whole(student, make):
 
 @rung.property("MultiHeadAttentionWrapper", rules=("dtype",))
 def test_wrapper_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
     ours = reference.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
@@ -406,7 +406,7 @@ def test_multi_head_attention_keeps_its_heads_apart(student, reference, make):
 
 @rung.property("MultiHeadAttention", rules=("bias",))
 def test_multi_head_attention_has_biases_only_when_asked(student, reference, make):
-    """Queries, keys and values have no bias by default, and one with qkv_bias=True."""
+    """Queries, keys and values have no bias by default, and a bias with qkv_bias=True."""
     assert_biases_only_when_asked(
         lambda *bias: student.MultiHeadAttention(5, 12, 9, 0.0, 3, *bias),
         lambda *bias: reference.MultiHeadAttention(5, 12, 9, 0.0, 3, *bias),
@@ -469,7 +469,7 @@ def test_multi_head_attention_drops_nothing_in_evaluation(student, reference, ma
 @rung.property("MultiHeadAttention", rules=("divides",))
 @pytest.mark.parametrize(("d_out", "num_heads"), [(10, 4), (12, 5), (9, 2)])
 def test_multi_head_attention_refuses_a_width_that_does_not_divide(student, d_out, num_heads):
-    """When num_heads does not divide d_out, construction raises an exception."""
+    """Construction with a num_heads that does not divide d_out raises an exception."""
     assert_refuses(
         student.MultiHeadAttention, 5, d_out, 8, 0.0, num_heads, why=why_not(d_out, num_heads)
     )
@@ -477,7 +477,7 @@ def test_multi_head_attention_refuses_a_width_that_does_not_divide(student, d_ou
 
 @rung.property("MultiHeadAttention", rules=("device",))
 def test_multi_head_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(
         student.MultiHeadAttention(5, 12, 9, 0.0, 3), make.normal(batch=2, tokens=6, d_in=5)
     )
@@ -485,7 +485,7 @@ def test_multi_head_attention_moves_as_a_whole(student, make):
 
 @rung.property("MultiHeadAttention", points=0.5, rules=("dtype",))
 def test_multi_head_attention_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs = student.MultiHeadAttention(5, 12, 9, 0.0, 3)
     ours = reference.MultiHeadAttention(5, 12, 9, 0.0, 3)

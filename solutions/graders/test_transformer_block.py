@@ -107,7 +107,7 @@ def test_layer_norm_takes_rows_around_a_thousand(student, reference, make):
 
 @rung.property("layer_norm", rules=("dtype",))
 def test_layer_norm_keeps_float64(student, reference, make):
-    """Rows in float64 give rows in float64, to its precision."""
+    """Rows in float64 give rows in float64, to full precision."""
     # So large that no eps, wherever it is added, takes part.
     x = make.normal(1e6, tokens=20, d=7, dtype=torch.float64)
     given = x, *gain_and_shift(make, 7, torch.float64)
@@ -151,7 +151,7 @@ def test_rms_norm_agrees_with_the_reference(student, reference, make, sizes):
 @rung.property("rms_norm", points=2, rules=("eps",))
 @pytest.mark.parametrize("eps", [(0.5,), (1e-3,), ()], ids=["0.5", "0.001", "none given"])
 def test_rms_norm_adds_eps_to_the_mean_square(student, reference, make, eps):
-    """In rows of small numbers, eps is seen: its default, and another one."""
+    """In rows of small numbers, eps matters: its default, and another value."""
     size = (eps[0] if eps else 1e-6) ** 0.5
     given = make.normal(size, batch=3, tokens=4, d=6), gain_and_shift(make, 6)[0], *eps
     assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
@@ -169,7 +169,7 @@ def test_rms_norm_makes_zeros_of_zeros(student, make):
 
 @rung.property("rms_norm", rules=("dtype",))
 def test_rms_norm_keeps_float64(student, reference, make):
-    """Rows in float64 give rows in float64, to its precision."""
+    """Rows in float64 give rows in float64, to full precision."""
     x = make.normal(1e6, tokens=20, d=7, dtype=torch.float64)
     given = x, gain_and_shift(make, 7, torch.float64)[0]
     assert_agrees_to_float64(
@@ -225,7 +225,7 @@ def test_gelu_is_the_exact_one(student, reference):
 
 @rung.property("gelu", rules=("dtype",))
 def test_gelu_keeps_float64(student, reference, make):
-    """Numbers in float64 give numbers in float64, to its precision."""
+    """Numbers in float64 give numbers in float64, to full precision."""
     x = make.uniform(-3.0, 3.0, rows=5, columns=8, dtype=torch.float64)
     assert_rises_in_float64(student.gelu, reference.gelu, x)
 
@@ -309,7 +309,7 @@ def test_feed_forward_has_two_biases(student, reference):
 
 @rung.property("FeedForward", rules=("dtype",))
 def test_feed_forward_works_in_float64(student, reference, make):
-    """A layer in float64 takes and gives float64, to its precision."""
+    """A layer in float64 takes and gives float64, to full precision."""
     theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
     x = make.normal(batch=2, tokens=6, d_model=5, dtype=torch.float64)
     keep_hidden_within(0.25, ours.up, x.float())
@@ -368,7 +368,7 @@ def test_swiglu_has_no_bias(student, reference):
 
 @rung.property("SwiGLU", rules=("dtype",))
 def test_swiglu_works_in_float64(student, reference, make):
-    """A layer in float64 takes and gives float64, to its precision."""
+    """A layer in float64 takes and gives float64, to full precision."""
     theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=6, d_model=5, dtype=torch.float64)
@@ -474,7 +474,7 @@ def test_transformer_block_has_norms_with_gain_and_shift(student, reference):
 
 @rung.property("TransformerBlock", rules=("bias",))
 def test_transformer_block_has_the_biases_of_the_statement(student, reference):
-    """No bias for queries, keys and values; one for the output layer, for up and for down."""
+    """Queries, keys and values have no bias; the output layer, up and down have a bias."""
     theirs, ours = (who.TransformerBlock(12, 3, 20, 6, 0.0) for who in (student, reference))
     adoption = adopt(theirs, ours)
     assert_learns_no_more(theirs, "queries, keys and values have no bias here")
@@ -485,7 +485,7 @@ def test_transformer_block_has_the_biases_of_the_statement(student, reference):
 
 @rung.stability("TransformerBlock", rules=("eps",))
 def test_transformer_block_adds_eps_to_small_variances(student, reference, make):
-    """Where the features of a token are nearly the same, 1e-5 is what counts in the norms."""
+    """Where the features of a token are nearly equal, the norms depend on the eps of 1e-5."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.0)
     with torch.no_grad():  # attention adds so little that the second norm meets the same
         for weight in ours.attention.out_proj.parameters():
@@ -497,7 +497,7 @@ def test_transformer_block_adds_eps_to_small_variances(student, reference, make)
 
 @rung.property("TransformerBlock", rules=("gelu",))
 def test_transformer_block_uses_the_exact_gelu(student, reference, make):
-    """Where large numbers go into the GELU, it is the exact one and not its tanh form."""
+    """For large numbers, the GELU is the exact one, and not its tanh form."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.0, gentle=1.0)
     x = make.normal(12.0, batch=2, tokens=7, d_model=12)
     assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result with large weights")
@@ -532,7 +532,7 @@ def test_transformer_block_drops_weights_in_training(student, reference, make):
 
 @rung.property("TransformerBlock", points=0.5, rules=("eval",))
 def test_transformer_block_drops_nothing_in_evaluation(student, reference, make):
-    """After .eval(), two calls agree, and with the reference."""
+    """After .eval(), two calls agree with each other and with the reference."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.5)
     x = make.normal(12.0, batch=2, tokens=7, d_model=12)
     calm, calmer = theirs.eval().each([(x,), (x,)])
@@ -543,7 +543,7 @@ def test_transformer_block_drops_nothing_in_evaluation(student, reference, make)
 
 @rung.property("TransformerBlock", points=0.5, rules=("device",))
 def test_transformer_block_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(
         student.TransformerBlock(12, 3, 20, 6, 0.0),
         make.normal(12.0, batch=2, tokens=6, d_model=12),
@@ -552,7 +552,7 @@ def test_transformer_block_moves_as_a_whole(student, make):
 
 @rung.property("TransformerBlock", points=0.5, rules=("dtype",))
 def test_transformer_block_works_in_float64(student, reference, make):
-    """A block in float64 takes and gives float64, to its precision."""
+    """A block in float64 takes and gives float64, to full precision."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 6, 0.0)
     x = make.normal(batch=2, tokens=6, d_model=12, dtype=torch.float64)
     assert_rises_in_float64(theirs.double(), ours.double(), x)
