@@ -12,15 +12,12 @@ from grader.mine import split_heads
 words = ["the", "cat", "saw", "the", "big", "dog"]
 kinds = torch.eye(4)[[0, 1, 2, 0, 3, 1]]  # article, noun, verb, article, adjective, noun
 angles = torch.arange(6) * 0.5
-places = torch.stack(
-    [angles.cos(), angles.sin()], dim=-1
-)  # points on a circle: neighbours are similar
+# points on a circle: neighbours are similar
+places = torch.stack([angles.cos(), angles.sin()], dim=-1)
 
 # Eight features for each word: four tell its kind, two its place, and the last two are not used.
 features = torch.cat([3 * kinds, 4 * places, torch.zeros(6, 2)], dim=-1)
-heads = split_heads(features[None], 2)[
-    0
-]  # used as queries and as keys: no weights are learned here
+heads = split_heads(features[None], 2)[0]  # as queries and as keys: nothing is learned here
 
 for queries, title in zip(heads, ("head 0: same kind", "head 1: nearby"), strict=True):
     scores = queries @ queries.mT / queries.shape[-1] ** 0.5

@@ -26,7 +26,7 @@ from grader.testing import (
 
 
 def state_and_block(make, n, dtype=torch.float32, **rows):
-    """A running maximum and total of each row, and the scores that come next."""
+    """A running maximum and total of each row, and the next block of scores."""
     maximum = make.normal(2.0, dtype=dtype, **rows)
     return (
         maximum,
@@ -109,7 +109,7 @@ def test_online_step_survives_large_scores(student, reference, so_far, centre):
 
 
 def logarithm_of(state):
-    """What maximum and total stand for: the logarithm of the sum of all exponentials."""
+    """The logarithm of the sum of all exponentials, from a maximum and a total."""
     maximum, total = state[:2]
     return maximum + total.log()
 
@@ -560,7 +560,7 @@ def test_attention_backward_works_for_other_sizes(student, reference, make, size
     """The three gradients are right for other numbers, too."""
     inputs = four(make, *sizes)
     theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
-    # Backwards, as they are found.
+    # In the order in which they are computed: values first.
     for number, name in ((2, "grad_values"), (0, "grad_queries"), (1, "grad_keys")):
         assert_agrees(theirs[number], ours[number], what=name)
 
@@ -587,7 +587,7 @@ def test_attention_backward_survives_large_scores(student, reference, make, cent
     queries = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
     keys = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
     queries[..., 0] = 2.0
-    queries[:, ::2, 0] = -2.0  # one query's scores lie as far below zero as another's above
+    queries[:, ::2, 0] = -2.0  # scores of every other query have the opposite sign
     keys[..., 0] += centre
     values, grad_output = make.normal(batch=1, tokens=5, d=4), make.normal(batch=1, tokens=5, d=4)
     inputs = queries, keys, values, grad_output
@@ -663,7 +663,7 @@ def test_linear_attention_works_for_other_sizes(student, reference, make, sizes)
 @rung.property("linear_attention", rules=("dtype",))
 def test_linear_attention_computes_in_float64(student, reference, make):
     """Inputs in float64 give a result in float64, to full precision."""
-    # Sums so large that a tiny number, added to be on the safe side, is lost in them.
+    # Sums so large that adding a tiny number against a division by zero has no effect.
     queries, keys, values = features_and_values(make, 2, 40, 7, 3, dtype=torch.float64)
     inputs = queries, keys, 1000.0 * values
     assert_agrees_to_float64(student.linear_attention(*inputs), reference.linear_attention(*inputs))

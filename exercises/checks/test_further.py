@@ -425,9 +425,7 @@ def test_latent_cached_attention_survives_a_head_of_large_scores(student, refere
     theirs, ours = two_latent_modules(student, reference)
     make_loud(ours.W_query, ours.W_up_key, rows=slice(4))
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(5)[
-            0
-        ]  # the latent's first number is the token's first feature
+        ours.W_down.weight[0] = torch.eye(5)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0
@@ -440,9 +438,7 @@ def test_latent_cached_attention_hides_the_future_below_minus_a_hundred(student,
     theirs, ours = two_latent_modules(student, reference)
     make_low(ours.W_query, ours.W_up_key, rows=slice(12))
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(5)[
-            0
-        ]  # the latent's first number is the token's first feature
+        ours.W_down.weight[0] = torch.eye(5)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0

@@ -296,7 +296,7 @@ def test_gpt_refuses_a_text_that_is_too_long(student, reference, make):
 
 @rung.property("GPT", rules=("bias",))
 def test_gpt_has_no_bias_for_queries_keys_and_values(student, reference):
-    """Queries, keys and values have no bias, and nothing else is learned."""
+    """Queries, keys and values have no bias, and there are no extra parameters."""
     theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
     assert_learns_no_more(theirs, "queries, keys and values have no bias here", but=SMALL[0])
 
@@ -687,7 +687,7 @@ def test_cached_gpt_has_one_table_for_tokens(student, reference):
 
 @rung.property("CachedGPT", rules=("bias",))
 def test_cached_gpt_has_no_bias_for_queries_keys_and_values(student, reference):
-    """Queries, keys and values have no bias, and nothing else is learned."""
+    """Queries, keys and values have no bias, and there are no extra parameters."""
     theirs, _ = cached_models(student, reference)
     assert_learns_no_more(theirs, "queries, keys and values have no bias here", but=SMALL[0])
 

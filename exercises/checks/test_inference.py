@@ -521,9 +521,7 @@ def test_latent_attention_survives_a_head_of_large_scores(student, reference, ma
     theirs, ours = student.LatentAttention(5, 12, 3, 4), reference.LatentAttention(5, 12, 3, 4)
     make_one_head_loud(ours.W_query, ours.W_up_key)
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(5)[
-            0
-        ]  # the latent's first number is the token's first feature
+        ours.W_down.weight[0] = torch.eye(5)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0
@@ -536,9 +534,7 @@ def test_latent_attention_hides_the_future_below_minus_a_hundred(student, refere
     theirs, ours = student.LatentAttention(5, 12, 3, 4), reference.LatentAttention(5, 12, 3, 4)
     make_scores_low(ours.W_query, ours.W_up_key)
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(5)[
-            0
-        ]  # the latent's first number is the token's first feature
+        ours.W_down.weight[0] = torch.eye(5)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0

@@ -299,7 +299,7 @@ def test_feed_forward_uses_the_exact_gelu(student, reference, make):
 
 @rung.property("FeedForward", rules=("bias",))
 def test_feed_forward_has_a_bias_in_each_layer(student, reference):
-    """Both layers have a bias, and nothing else is learned."""
+    """Both layers have a bias, and there are no extra parameters."""
     theirs = student.FeedForward(5, 12)
     adoption = adopt(theirs, reference.FeedForward(5, 12))
     lacking = " and ".join(role.removesuffix(".bias") for role in adoption.missing)
@@ -363,7 +363,7 @@ def test_swiglu_with_the_weights_of_the_reference(student, reference, make, d_hi
 
 @rung.property("SwiGLU", rules=("bias",))
 def test_swiglu_has_no_bias_anywhere(student, reference):
-    """No layer has a bias, and nothing else is learned."""
+    """No layer has a bias, and there are no extra parameters."""
     theirs = student.SwiGLU(5, 12)
     adopt(theirs, reference.SwiGLU(5, 12))
     assert_learns_no_more(theirs, "no layer has a bias here")

@@ -28,9 +28,7 @@ print(
 )
 for name, term in terms.items():
     query = torch.tensor([term])
-    weights = attention(query, index, torch.eye(3))[
-        0
-    ]  # with values of torch.eye, the result is the weights
+    weights = attention(query, index, torch.eye(3))[0]  # values of torch.eye give the weights
     found = attention(query, index, content).item()
     print(
         f"{name:22}" + "".join(f"{weight:8.2f}" for weight in weights.tolist()) + f"{found:10.2f}"

@@ -19,9 +19,7 @@ for d_k in (4, 16, 64, 256, 1024, 4096):
     for name, factor in (("with", 1.0), ("without", d_k**0.5)):
         # The function divides by the root of d_k; multiplying queries by that root undoes it.
         scaled = (queries * factor).requires_grad_()
-        weights = attention(
-            scaled, keys, torch.eye(8)
-        )  # with values of torch.eye, the result is the weights
+        weights = attention(scaled, keys, torch.eye(8))  # values of torch.eye give the weights
         largest = weights.amax(dim=-1)
         (gradient,) = torch.autograd.grad(largest.sum(), scaled)
         # Convert the gradient of a query to the gradient of a score.

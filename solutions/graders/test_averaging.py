@@ -20,7 +20,7 @@ from grader.testing import (
     first_tokens,
 )
 
-SIZES = [(2, 5, 3), (3, 4, 7), (5, 11, 2)]  # batch, time, channels: never two alike
+SIZES = [(2, 5, 3), (3, 4, 7), (5, 11, 2)]  # batch, time, channels, all different
 
 
 def sequences(make, batch, time, channels, dtype=torch.float32):
@@ -58,7 +58,7 @@ def test_running_mean_loop_works_for_a_single_token(student, make):
 @rung.property("running_mean_loop")
 def test_running_mean_loop_sees_its_own_past_only(student, make):
     """Neither later tokens nor other sequences change a mean, however large they are."""
-    # What passes through a number from the future, though it cancels, loses its digits there.
+    # A sum that includes a large later number and subtracts it again loses digits.
     growing = sequences(make, 2, 6, 3) * 1000.0 ** torch.arange(6.0)[:, None]
     assert_causal(student.running_mean_loop, growing)
     assert_batch_rows_do_not_mix(student.running_mean_loop, sequences(make, 3, 4, 2))
@@ -234,7 +234,7 @@ def test_running_mean_softmax_keeps_the_shape(student, make, sizes):
     ("sizes", "by_softmax"),
     [
         *(pytest.param(sizes, False, id=str(sizes)) for sizes in SIZES),
-        # Another road to the same means is worth as little as other means.
+        # Right means without a softmax count as little as wrong means.
         pytest.param((3, 4, 7), True, id="by a softmax", marks=rung.quotes("softmax")),
     ],
 )

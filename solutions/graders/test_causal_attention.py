@@ -130,8 +130,8 @@ def test_masked_softmax_takes_large_scores(student, reference, make):
     mask = some_mask(make, queries=4, keys=6)
     mask[:2, 0] = True
     scores[0, 0] = 1000.0  # the largest score of its row is hidden
-    scores[1] = -1000.0 + make.uniform(keys=6)  # all that is visible lies far below zero
-    scores[1, 0] = 1000.0  # and what is hidden far above
+    scores[1] = -1000.0 + make.uniform(keys=6)  # all visible scores are far below zero
+    scores[1, 0] = 1000.0  # and all hidden scores are far above
     scores[2] = 1000.0 - torch.arange(6)
     weights = student.masked_softmax(scores, mask)
     assert_agrees(weights, reference.masked_softmax(scores, mask), within=LARGE_SCORES)
@@ -269,7 +269,7 @@ def test_causal_attention_has_the_shape_of_the_statement(student, make, batch, t
 
 
 def alike(student, reference, *arguments):
-    """Both layers, the student's and the reference's, made alike and with the same weights."""
+    """The student's layer with the weights of the reference, and the reference."""
     theirs, ours = student.CausalAttention(*arguments), reference.CausalAttention(*arguments)
     adopt(theirs, ours)
     return theirs, ours
@@ -320,7 +320,7 @@ def test_causal_attention_has_biases_only_when_asked(student, reference, make):
 
 
 def one_hot(student, reference, make, tokens, p):
-    """Layers alike whose result shows their weights, twice: each value is one-hot, twice."""
+    """A layer, one-hot tokens and the expected result, which holds the weights twice."""
     theirs = student.CausalAttention(tokens, 2 * tokens, tokens, p)
     ours = reference.CausalAttention(tokens, 2 * tokens, tokens, p)
     # Scores small enough that no weight is tiny.

@@ -74,7 +74,7 @@ def test_padding_mask_is_where_the_lengths_are(student):
 
 
 def some_hidden(make, **sizes):
-    """Hide about half of the tokens, in every sentence at least one and never all."""
+    """Hide about half of the tokens: in every sentence at least one, and never all."""
     mask = make.booleans(0.5, **sizes)
     rows = torch.arange(mask.shape[0])
     mask[rows, rows % mask.shape[1]] = True
@@ -83,18 +83,18 @@ def some_hidden(make, **sizes):
 
 
 def all_but_one(batch, tokens):
-    """Each sentence has a single visible token, and each another one."""
+    """A mask with one visible token in each sentence, at different places."""
     mask = torch.ones(batch, tokens, dtype=torch.bool)
     rows = torch.arange(batch)
     mask[rows, (rows + 1) % tokens] = False
     return mask
 
 
-LOUD = 6.0  # of both queries and keys, in four features: a score of 72
+LOUD = 6.0  # if queries and keys have it in four features, the score is 72
 
 
 def with_quiet_heads(ours):
-    """Show the heads' features side by side; where tokens begin with a one, scores are near -72."""
+    """Make scores about -72 where tokens begin with a one, and let out_proj pass on features."""
     with torch.no_grad():
         ours.W_query.weight[:, 0] = LOUD
         ours.W_key.weight[:, 0] = -LOUD
@@ -104,9 +104,9 @@ def with_quiet_heads(ours):
 
 
 def with_a_loud_second_head(ours, make):
-    """Draw head 1 of three, four features each, anew, with scores near 72.
+    """Give head 1 of three new weights, so that its scores are near 72.
 
-    No exponential overflows, and yet one maximum for all heads would bury the others.
+    No exponential overflows. But with one maximum for all heads, other heads would get no weight.
     """
     with torch.no_grad():
         for projection in (ours.W_query, ours.W_key, ours.W_value):
@@ -117,17 +117,17 @@ def with_a_loud_second_head(ours, make):
 
 
 def with_large_scores(ours, root):
-    """Where both tokens begin with a one, make scores of four features about twice root squared."""
+    """Make scores of four features about 2 · root², where both tokens begin with a one."""
     with torch.no_grad():
         ours.W_query.weight[:, 0] = ours.W_key.weight[:, 0] = root
     return ours
 
 
 def made_loud(tokens, mask):
-    """Other tokens where the mask is True, whose scores are much larger than those of the rest.
+    """Replace tokens where the mask is True by others with much larger scores.
 
-    By about 60, with roots of 5: enough to be heard through a mask that only lowers them, and not
-    so much that who renormalises after the softmax has nothing left to divide by.
+    With roots of 5, scores are about 60 larger. That is enough to show a mask that only lowers
+    scores. It still leaves weights to divide by, if an answer renormalises after the softmax.
     """
     loud = tokens.flip(1)
     loud[..., 0] = 2.2
@@ -135,7 +135,7 @@ def made_loud(tokens, mask):
 
 
 def assert_only_the_second_head_changed(after, before):
-    """Compare features, four for each of three heads."""
+    """Fail unless, of three heads with four features each, only head 1 has changed."""
     assert_that(
         not agree(before[..., 4:8], after[..., 4:8]),
         "head 1 got other weights, and its features did not change",
@@ -167,7 +167,7 @@ CROSSINGS = [
     (4, 3, 6, 5, 7, 16, 2),
     (3, 8, 4, 7, 6, 10, 5),
 ]
-ALIKE = (3, 3, 3, 5, 4, 6, 3)  # batch, queries, keys and heads: what is mixed up fits in silence
+ALIKE = (3, 3, 3, 5, 4, 6, 3)  # batch, queries, keys and heads are equal: swaps raise no error
 
 
 def crossing(student, reference, d_query=6, d_context=8, d_out=12, num_heads=3):
@@ -379,7 +379,7 @@ def test_cross_attention_stays_finite_for_large_scores(student, reference, make)
 
 # batch, tokens, d_in, d_out, num_heads; head_dim is 4, 8 and 2
 ENCODERS = [(2, 7, 5, 12, 3), (4, 6, 7, 16, 2), (3, 8, 4, 10, 5)]
-SQUARE = (3, 3, 4, 6, 3)  # batch, tokens and heads: what is mixed up fits in silence
+SQUARE = (3, 3, 4, 6, 3)  # batch, tokens and heads are equal: swaps raise no error
 
 
 def encoding(student, reference, d_in=5, d_out=12, num_heads=3):
@@ -391,7 +391,7 @@ def encoding(student, reference, d_in=5, d_out=12, num_heads=3):
 
 
 def real(padding):
-    """Make what picks the outputs of real tokens: those of padding become zero, NaN or not."""
+    """Return a function that sets the outputs of padding to zero, even where they are NaN."""
     return lambda result: result.masked_fill(padding[..., None], 0.0)
 
 

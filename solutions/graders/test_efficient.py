@@ -20,8 +20,8 @@ from grader.testing import (
     assert_work_grows_at_most,
 )
 
-# One float32 step at 1000 is 6e-5, and exp(scores - logarithm of the sum) loses one or two: that
-# road is right as well.
+# exp(scores - logarithm of the sum) is a right way, too. At 1000 it loses one or two steps of
+# float32, of 6e-5 each.
 
 # --- online_step ---------------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ BLOCKS = {  # sizes of the rows, and how many scores come
 
 
 def quoting_leading(cases):
-    """These cases by name; those of leading dimensions quote the rule on them."""
+    """Parameters by name; those with leading dimensions quote the rule `leading`."""
     return [
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)),
@@ -48,7 +48,7 @@ def quoting_leading(cases):
 
 
 def state_and_block(make, n, dtype=torch.float32, **rows):
-    """A running maximum and total of each row, and the scores that come next."""
+    """A running maximum and total of each row, and the next block of scores."""
     maximum = make.normal(2.0, dtype=dtype, **rows)
     total = make.uniform(1.0, 4.0, dtype=dtype, **rows)
     return maximum, total, make.normal(2.0, dtype=dtype, **rows, n=n)
@@ -214,7 +214,7 @@ def test_softmax_online_takes_scores_of_a_thousand(student, reference, make):
 def test_softmax_online_looks_at_one_block_at_a_time(student, make, block_size):
     """No maximum and no sum runs over more than block_size scores."""
     scores = make.normal(rows=3, n=60)  # no more blocks than scores in one of them
-    # A block, and the maximum so far beside it.
+    # A block, and the maximum so far.
     assert_reduces_at_most(student.softmax_online, block_size + 1, scores, block_size)
 
 
@@ -249,7 +249,7 @@ def two_states(make, d, dtype=torch.float32, **queries):
 
 
 def emptied(state, nothing):
-    """A state in which these queries have met no key."""
+    """The state, with the queries where `nothing` is True made empty."""
     maximum, total, mix = state
     return (
         maximum.masked_fill(nothing, -torch.inf),
@@ -336,7 +336,7 @@ def test_merge_states_takes_maxima_of_a_thousand(student, reference, make):
 
 
 def meaning_of(state):
-    """What the order of merging leaves alone: the values' weighted mean, and `logarithm_of`."""
+    """The parts that do not depend on the order of merging: weighted mean and `logarithm_of`."""
     return state[2] / state[1].unsqueeze(-1), logarithm_of(state)
 
 
@@ -420,9 +420,9 @@ def test_flash_attention_leaves_its_inputs_alone(student, make, causal):
 
 
 def with_scores(make, centres):
-    """Queries, keys and values: every query's scores lie about these centres, one for each key.
+    """Queries, keys and values: `centres` has the mean score of each key.
 
-    Numbers are small fractions of powers of two: where a scale comes in makes no difference.
+    Numbers are small fractions of powers of two: scaling is exact, wherever it is done.
     """
     tokens = len(centres)
     queries = make.integers(-4, 5, batch=2, heads=3, tokens=tokens, head_dim=4) / 4.0
@@ -472,14 +472,14 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
 def test_flash_attention_looks_at_one_block_at_a_time(student, make, causal):
     """No maximum, sum or softmax runs over more than block_size keys."""
     inputs = three(make, batch=1, heads=2, tokens=42, head_dim=4)  # nine blocks, the last one short
-    # A block, and the maximum so far beside it.
+    # A block, and the maximum so far.
     assert_reduces_at_most(student.flash_attention, 6, *inputs, 5, causal)
 
 
 @rung.efficiency("flash_attention", points=4, memory_mb=60, rules=("memory", "loops"))
 def test_flash_attention_fits_into_little_memory(student, reference, make):
     """A sentence of 4096 tokens needs less memory than the matrix of its weights would fill."""
-    # Those fill 67 MB, and all scores for a block of keys 2 MB: answers in blocks need about 20.
+    # The weights fill 67 MB, and the scores for a block of keys 2 MB. Blockwise answers need 20 MB.
     inputs = three(make, batch=1, heads=1, tokens=4096, head_dim=8)
     expected = reference.flash_attention(*inputs, 128)
     assert_agrees(student.flash_attention(*inputs, 128), expected, within=REORDERED)
@@ -497,7 +497,7 @@ WEIGHTS = {  # sizes of the weights
 
 
 def rows_and_their_gradient(make, **sizes):
-    """Rows that sum to one, by a softmax, and how a loss changes with each of their numbers."""
+    """Weights that come out of a softmax, and the gradient of a loss for these weights."""
     scores, gradient = make.normal(1.5, **sizes), make.normal(2.0, **sizes)
     return scores.softmax(dim=-1), gradient
 
@@ -608,15 +608,15 @@ def test_attention_backward_leaves_its_inputs_alone(student, make):
 @pytest.mark.parametrize("centre", [100.0, -110.0], ids="scores around {:g}".format)
 def test_attention_backward_takes_large_scores(student, reference, make, centre):
     """Scores for which exp overflows, or vanishes, give finite and right gradients."""
-    # Small fractions of powers of two, and d = 4: where the scale comes in makes no difference.
+    # Small fractions of powers of two, and d = 4: scaling is exact, wherever it is done.
     queries = make.integers(-4, 5, batch=2, tokens=6, d=4) / 4.0
     keys = make.integers(-4, 5, batch=2, tokens=6, d=4) / 4.0
     queries[..., 0] = 2.0
-    queries[:, ::2, 0] = -2.0  # one query's scores lie as far below zero as another's above
+    queries[:, ::2, 0] = -2.0  # scores of every other query have the opposite sign
     keys[..., 0] += centre
     values, grad_output = make.normal(batch=2, tokens=6, d=4), make.normal(batch=2, tokens=6, d=4)
     inputs = queries, keys, values, grad_output
-    # Keys of 100 make gradients of 100, and what is left of their digits.
+    # Keys of 100 make gradients of 100, which have lost some digits.
     assert_agrees(
         student.attention_backward(*inputs),
         reference.attention_backward(*inputs),
@@ -635,7 +635,7 @@ def test_attention_backward_has_no_loop_over_tokens(student, make):
 @rung.efficiency("attention_backward", points=3, rules=("cost",))
 def test_attention_backward_works_no_more_than_sixteen_forward_passes(student, make):
     """The work is at most sixteen times that of the forward pass."""
-    batch, tokens, d = 1, 96, 6  # so long that tokens cubed is far more
+    batch, tokens, d = 1, 96, 6  # so many tokens that their cube exceeds the limit
     forward = 2 * batch * tokens**2 * d  # multiply-adds of QKᵀ and of the product with V
     assert_work_at_most(student.attention_backward, 16 * forward, *four(make, batch, tokens, d))
 
@@ -672,7 +672,7 @@ def test_linear_attention_agrees_with_the_reference(student, reference, make, si
 @rung.property("linear_attention", rules=("dtype",))
 def test_linear_attention_keeps_float64(student, reference, make):
     """Inputs in float64 give a result in float64, to full precision."""
-    # Sums so large that 1e-6, added to be on the safe side, is lost in them.
+    # Sums so large that adding 1e-6 against a division by zero has no effect.
     queries, keys, values = features_and_values(make, 2, 150, 7, 3, torch.float64)
     inputs = queries, keys, 1000.0 * values
     assert_agrees_to_float64(student.linear_attention(*inputs), reference.linear_attention(*inputs))

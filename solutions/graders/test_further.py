@@ -270,7 +270,7 @@ FEEDS = [ONE_BY_ONE, [3, 1, 4], [1, 6, 1], [5, 2], [30, 1, 9]]  # lengths of the
 
 
 def named(lengths):
-    """A feed's name: its chunks, in order."""
+    """The name of a parameter: the lengths of its chunks, in order."""
     return "+".join(map(str, lengths))
 
 
@@ -326,7 +326,7 @@ def sentences_of_ones(make, d_in):
 
 # batch, tokens, d_in, d_out, num_heads, d_latent; head_dim is 4 and 5
 LATENTS = [(2, 7, 10, 12, 3, 5), (4, 8, 9, 15, 3, 7)]
-# a latent of one number; one that is wider than what goes in and comes out
+# a latent of one number; a latent that is wider than input and output
 ODD_LATENTS = [(2, 7, 5, 12, 3, 1), (2, 7, 5, 12, 3, 13)]
 
 
@@ -664,8 +664,8 @@ def test_rotary_attention_hides_the_future_of_low_scores(student, reference, mak
 @rung.efficiency("RotaryAttention", points=3, rules=("cost",))
 def test_rotary_attention_does_not_project_the_past_again(student, make):
     """A step after 64 tokens takes little more work than a step after 16."""
-    # One token's projections take eight times the work of its meeting 64 keys and 64 values, and
-    # leave room for turning 64 keys anew.
+    # The projections of a token take eight times the work of its attention to 64 keys and values.
+    # So the limit also allows rotating 64 keys again.
     attention = student.RotaryAttention(256, 256, 16)
     x = make.normal(batch=1, tokens=1, d_in=256)
     short, long = (
@@ -782,7 +782,7 @@ def test_llama_block_has_the_right_gradients(student, reference, make):
 
 # batch, targets, sources, d_model, num_heads, d_hidden; head_dim is 4, 5 and 3
 TRANSLATORS = [(2, 6, 7, 12, 3, 20), (3, 7, 4, 10, 2, 9), (4, 5, 8, 15, 5, 32)]
-AS_LONG = (3, 6, 6, 12, 3, 20)  # targets and sources: what is mixed up fits in silence
+AS_LONG = (3, 6, 6, 12, 3, 20)  # as many targets as sources: swaps raise no error
 GENTLE_GELU = 0.02  # inputs of the GELU stay within ±0.25, where its tanh form agrees
 TRANSLATOR = (12, 3, 20)
 
@@ -977,7 +977,7 @@ def test_encoder_decoder_block_has_the_right_gradients(student, reference, make,
         for weight in ours.feed_forward.up.parameters():
             weight *= 0.2  # the tanh form of the GELU has nearly the same gradients there
         for layer in (ours.attention.out_proj, ours.cross.out_proj, ours.feed_forward.down):
-            layer.weight *= 0.3  # no gradients that are large, and cancel
+            layer.weight *= 0.3  # without large gradients that cancel
     adopt(theirs, ours)
     x, context, mask = two_sentences(make)
     assert_gradients_agree(theirs, ours, x, context, mask if masked else None, make=make)

@@ -104,7 +104,7 @@ TEXTS = {  # batch, tokens, vocab
 
 def logits_and_ids(make, batch, tokens, vocab, dtype=torch.float32):
     """Scores for every id at each position, and a text with the first and the last id in it."""
-    # No probability is so small that 1e-8 beside it, put there against log(0), would show.
+    # Probabilities are so large that adding 1e-8 to avoid log(0) changes nothing that shows.
     logits = make.normal(dtype=dtype, batch=batch, tokens=tokens, vocab=vocab)
     ids = make.integers(0, vocab, batch=batch, tokens=tokens)
     ids[0, 0], ids[-1, -1] = vocab - 1, 0
@@ -207,8 +207,8 @@ def test_next_token_loss_has_the_right_gradients(student, reference, make, rows)
 
 # --- both models ---------------------------------------------------------------------------------
 
-# vocab_size, d_model, num_heads, num_layers, d_hidden, context_length: with batch, tokens and the
-# width of a head no two are alike, and d_hidden is no multiple of d_model.
+# vocab_size, d_model, num_heads, num_layers, d_hidden, context_length. These sizes, the batch, the
+# tokens and the width of a head all differ, and d_hidden is no multiple of d_model.
 MODEL = (7, 10, 2, 3, 16, 19)
 OTHER_MODEL = (9, 12, 3, 2, 20, 26)
 TEXTS = [(MODEL, 4, 6), (OTHER_MODEL, 5, 8)]  # each with batch and tokens
@@ -235,9 +235,9 @@ def texts(make, sizes=MODEL, batch=4, tokens=6, name=None):
     return make.integers(0, sizes[0], batch=batch, tokens=tokens, name=name)
 
 
-# What a model of two layers learned about sums of two numbers below 100, and lines that no training
-# saw: `make trained` writes both. A line is ``07+05=210``, the answer's ones first. Here, too, what
-# goes into a GELU is small.
+# `make trained` writes the weights of a model of two layers that learned to add two numbers below
+# 100, and lines that were left out of its training. A line is ``07+05=210``: the answer's ones come
+# first. Here, too, inputs of the GELUs are small.
 TRAINED = Path(__file__).parents[1] / "trained" / "addition.safetensors"
 OF_TRAINED = (12, 64, 4, 2, 256, 9)
 PROMPT = 6
@@ -255,7 +255,7 @@ def trained(student, reference, name):
 
 
 def assert_same_digits(theirs, ours, how=""):
-    """Fail unless the likeliest tokens are the same ones, with an exception among a hundred."""
+    """Fail unless at least 99 of 100 likeliest tokens are those of the reference."""
     share = (theirs.argmax(dim=-1) == ours.argmax(dim=-1)).double().mean().item()
     assert_that(
         share >= 0.99,
@@ -340,7 +340,7 @@ def test_gpt_refuses_more_tokens_than_its_context(student, reference, make):
 
 
 def too_long(tokens, seen=0):
-    """Why a text is to be refused."""
+    """The message if a text that is too long was accepted."""
     after = f" after {seen}" if seen else ""
     return (
         f"{tokens} tokens{after} are more than the context of 19: this should raise an exception, "
@@ -350,12 +350,12 @@ def too_long(tokens, seen=0):
 
 @rung.property("GPT", rules=("bias",))
 def test_gpt_learns_what_the_statement_names(student, reference):
-    """Queries, keys and values have no bias; all else that the statement names is there."""
+    """Queries, keys and values have no bias; all parameters of the statement are there."""
     assert_learns_what_is_named(*both(student, reference, "GPT"))
 
 
 def assert_learns_what_is_named(theirs, ours):
-    """Fail unless a model has all parameters of the reference, and learns no more."""
+    """Fail unless a model has all parameters of the reference, and no others."""
     missing = [role for role, _ in ours.named_parameters() if lacks(theirs, role)]
     assert_that(
         not missing,
@@ -380,9 +380,9 @@ def test_gpt_drops_weights_in_training(student, reference):
     d_model = heads * width
     sizes = (d_model + 3, d_model, heads, 2, 20, 7)
     theirs, ours = student.GPT(*sizes, P_DROP), reference.GPT(*sizes, P_DROP)
-    # The logits of the first ids are the features themselves. Those of another id are small, and
-    # attention of the first block makes them large: whatever else is dropped does not count. The
-    # first token has one weight in each head: it is 1.
+    # The logits of the first ids are the token's features. All tokens have another id, whose
+    # features are small. Only the first block's attention makes them large, so dropout elsewhere
+    # has hardly any effect. In each head, the first token has a single weight, which is 1.
     with torch.no_grad():
         ours.token_table[:d_model] = torch.eye(d_model)
         ours.token_table[d_model:] *= 1e-5
@@ -406,7 +406,7 @@ def test_gpt_drops_weights_in_training(student, reference):
 def test_gpt_drops_nothing_in_evaluation(student, reference, make):
     """After .eval(), two calls agree, and nothing is dropped."""
     theirs, ours = both(student, reference, "GPT", dropout=P_DROP)
-    ids = texts(make, tokens=1)  # here nobody could see the future
+    ids = texts(make, tokens=1)  # a single token has no future to hide
     calm, calmer = theirs.eval().each([(ids,), (ids,)])
     assert_agrees(calm, calmer, what="a second call in evaluation mode")
     assert_agrees(calm, ours.eval()(ids), within=REORDERED, what="the logits in evaluation mode")
@@ -834,7 +834,7 @@ def test_cached_gpt_reads_and_writes_with_one_table(student, reference):
 
 @rung.property("CachedGPT", rules=("bias",))
 def test_cached_gpt_learns_what_the_statement_names(student, reference):
-    """Queries, keys and values have no bias; all else that the statement names is there."""
+    """Queries, keys and values have no bias; all parameters of the statement are there."""
     assert_learns_what_is_named(*both(student, reference, "CachedGPT"))
 
 

@@ -81,14 +81,15 @@ def test_repeat_kv_has_the_right_gradient(student, reference, make):
 
 # --- all three modules ---------------------------------------------------------------------------
 
-LENGTHS = (6, 2, 1, 250, 9)  # one after another: what was learned from one does not fit the next
-# Products may be taken in another order (a head at a time, weights absorbed): so rounding differs.
+# called in this order: what a module keeps from one length does not fit the next
+LENGTHS = (6, 2, 1, 250, 9)
+# Rounding may differ: products have no fixed order (one head at a time, weights absorbed).
 
 
 def with_low_scores(ours, keys, make, d_in):
     """Sentences in which all scores lie near -700, those of the future too.
 
-    `keys` is the layer of `ours` that makes them of what begins with a token's first feature.
+    `keys` is the layer of `ours` that makes the keys. Its input has a token's first feature first.
     """
     with torch.no_grad():
         ours.W_query.weight[:, 0], keys.weight[:, 0] = 18.7, -18.7  # 4 · 18.7² / √4
@@ -102,8 +103,8 @@ def assert_head_is_alone(
 ):
     """Fail if very large scores in one head change what other heads find.
 
-    `keys` is the layer of `ours` that makes them, and its rows for `kv_head` those that the head
-    looks at. The first feature of what goes into it is 1 everywhere, for queries and for keys.
+    `keys` is the layer of `ours` that makes the keys, and `kv_head` is the head of keys that `head`
+    looks at. The first feature of the inputs of `keys` and of W_query is 1 everywhere.
     """
     own_queries = slice(head * head_dim, (head + 1) * head_dim)
     own_keys = slice(kv_head * head_dim, (kv_head + 1) * head_dim)
@@ -115,8 +116,9 @@ def assert_head_is_alone(
     adopt(theirs, ours)
     before = call(theirs, x).unflatten(-1, (-1, head_dim))
     with torch.no_grad():
-        # The scores of this head become about 800: one maximum for all would bury the others.
-        # To all other heads, every key is moved by the same, which no softmax can see.
+        # The scores of this head become about 800. One maximum for all heads would then reduce all
+        # weights of the others to 0. In other heads that share these keys, all scores of a row
+        # change by the same amount, which a softmax ignores.
         ours.W_query.weight[own_queries, 0] = keys.weight[own_keys, 0] = 20.0
     adopt(theirs, ours)
     after = call(theirs, x).unflatten(-1, (-1, head_dim))
@@ -467,7 +469,7 @@ def test_cached_attention_has_the_right_gradients_after_a_cache(student, referen
 @rung.efficiency("CachedAttention", points=3, rules=("cost",))
 def test_cached_attention_does_not_project_the_past_again(student, make):
     """A step after 64 tokens takes little more work than a step after 16."""
-    # One token's projections take six times the work of its meeting 64 keys and 64 values.
+    # The projections of a token take six times the work of its attention to 64 keys and values.
     attention = student.CachedAttention(192, 256, 4)
     x = make.normal(batch=1, tokens=1, d_in=192)
     short, long = (
@@ -480,7 +482,7 @@ def test_cached_attention_does_not_project_the_past_again(student, make):
 
 # batch, tokens, d_in, d_out, num_heads, d_latent; head_dim is 4 and 5
 LATENTS = [(2, 7, 10, 12, 3, 5), (4, 8, 9, 15, 3, 7)]
-# a latent of one number; one that is wider than what goes in and comes out
+# a latent of one number; a latent that is wider than input and output
 ODD_LATENTS = [(2, 7, 5, 12, 3, 1), (2, 7, 5, 12, 3, 13)]
 
 
@@ -539,7 +541,7 @@ def test_latent_attention_keeps_its_heads_apart(student, reference, make):
     x = make.normal(batch=2, tokens=6, d_in=7)
     x[..., 0] = 1.0
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(7)[0]  # the latent's first number is that 1
+        ours.W_down.weight[0] = torch.eye(7)[0]  # latent[0] is that 1
     assert_head_is_alone(theirs, ours, ours.W_up_key, x, head=1, kv_head=1, head_dim=4)
 
 
@@ -550,9 +552,7 @@ def test_latent_attention_hides_the_future_of_low_scores(student, reference, mak
     ours = reference.LatentAttention(7, 12, 3, 5)
     x = with_low_scores(ours, ours.W_up_key, make, d_in=7)
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(7)[
-            0
-        ]  # the latent's first number is the token's first feature
+        ours.W_down.weight[0] = torch.eye(7)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     assert_agrees(theirs(x), ours(x), within=LARGE_SCORES, what="the result for low scores")
 

@@ -24,7 +24,7 @@ from grader.testing import (
 
 
 def why_not(d_out, num_heads):
-    """Why a width is to be refused."""
+    """The message if a width that does not divide was accepted."""
     return (
         f"{d_out} features cannot be cut into {num_heads} heads of equal width: this should "
         "raise an exception, and it went on as if nothing had happened"
@@ -153,7 +153,7 @@ def test_merge_heads_has_the_right_gradient(student, reference, make):
 def assert_biases_only_when_asked(make_theirs, make_ours, x):
     """Fail unless qkv_bias alone decides on the biases of queries, keys and values.
 
-    `make_theirs` and `make_ours` make a module, from nothing or from a value for qkv_bias.
+    `make_theirs` and `make_ours` make a module, without arguments or with a value for qkv_bias.
     """
     for qkv_bias in ((False,), ()):
         theirs = make_theirs(*qkv_bias)
@@ -173,8 +173,7 @@ P_DROP = 0.3
 def assert_drops_weights_in_every_head(theirs, ours, x, added=0.0):
     """Fail unless every head drops its weights in training.
 
-    Each head of the output, twice as wide as there are tokens, holds its weights twice, with
-    `added` on top.
+    For each head, the output holds its weights twice, side by side, plus the bias `added`.
     """
     once, again = theirs.train().each([(x,), (x,)])
     expected = ours.eval()(x).detach()
@@ -417,7 +416,7 @@ def test_multi_head_attention_has_biases_only_when_asked(student, reference, mak
 @rung.property("MultiHeadAttention", rules=("bias",))
 def test_multi_head_attention_ends_with_a_bias(student, reference):
     """The output layer has a bias, with qkv_bias and without."""
-    # Both are made before anything is asked: the diagnosis learns when the bias is there.
+    # Both modules are made before the first check, so that the diagnosis sees both.
     missing = []
     for arguments in ((5, 12, 9, 0.0, 3), (5, 12, 9, 0.0, 3, True)):
         theirs = student.MultiHeadAttention(*arguments)
@@ -434,7 +433,7 @@ def test_multi_head_attention_ends_with_a_bias(student, reference):
 def dropping_layer(student, reference, make):
     """Modules with dropout, sentences whose output shows each head's weights twice, and the bias.
 
-    The bias of the output layer tells what is dropped behind it.
+    Dropout after the output layer would also drop this bias.
     """
     tokens, num_heads = 16, 2
     d_out = num_heads * 2 * tokens

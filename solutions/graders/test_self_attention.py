@@ -17,8 +17,8 @@ from grader.testing import (
     assert_that,
 )
 
-# In float64 tests, sizes have an exact root where there is a scale: a root may come from float32.
-# Shape tests of functions begin where all sizes are equal: there a mistake shows by its numbers.
+# In float64 tests, the root of d_k is exact, because a root in float32 is allowed.
+# Shape tests of functions begin with equal sizes, where only the numbers show a mistake.
 
 # --- linear_by_hand ------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ def test_scaled_scores_agree_with_the_reference(student, reference, make, sizes)
 @pytest.mark.parametrize(("d_k", "tokens"), [(8, 150), (200, 150), (10_000, 40)])
 def test_scaled_scores_have_variance_one(student, make, d_k, tokens):
     """Queries and keys of variance 1 give scores of variance 1, however long they are."""
-    # It strays by 0.06 or so: 0.4 is six times that. Few tokens, since loops over pairs are right.
+    # The variance varies by about 0.06, and 0.4 is six times that. Few tokens: loops are allowed.
     queries, keys = make.normal(queries=tokens, d_k=d_k), make.normal(keys=tokens, d_k=d_k)
     variance = student.scaled_scores(queries, keys).var().item()
     assert_that(
@@ -255,7 +255,7 @@ def attention_inputs(make, *, queries, keys, d_k, d_v, dtype=torch.float32, **le
 
 
 def some_mask(make, *, queries, keys, d_k=0, d_v=0, **leading):  # noqa: ARG001
-    """Hide about half of the keys from each query: one for sure, but never all."""
+    """Hide about half of the keys from each query: at least one key, and never all."""
     mask = make.booleans(0.5, **leading, queries=queries, keys=keys)
     for query in range(queries):
         mask[..., query, query % keys] = False
@@ -316,7 +316,7 @@ def test_scaled_attention_takes_none_for_no_mask(student, reference, make):
 @rung.property("scaled_dot_product_attention", rules=("hidden",))
 def test_scaled_attention_gives_hidden_keys_no_weight_at_all(student, reference, make):
     """A hidden key gets nothing, even where all visible keys have low scores."""
-    # Every score is below -1100, and the values behind hidden keys are huge: a little weight shows.
+    # All scores are below -1100. Values of hidden keys are huge, so that any weight shows.
     queries = 25.0 + 0.2 * make.uniform(queries=4, d_k=4)
     keys = -24.0 + 0.2 * make.uniform(keys=6, d_k=4)
     values = make.normal(keys=6, d_v=3)
@@ -372,12 +372,12 @@ def test_scaled_attention_has_the_right_gradients(student, reference, make):
 
 # --- SelfAttention_v1 ----------------------------------------------------------------------------
 
-# d_in, d_out, tokens. Never d_in = d_out: the layout of a square matrix cannot be told.
+# d_in, d_out, tokens. Never d_in = d_out: the layout of a square matrix is ambiguous.
 SIZES = [(3, 8, 5), (7, 4, 6), (5, 2, 3)]
 
 
 def filled(theirs, make):
-    """The student's module with weights of ours, the same in parameters of the same shape."""
+    """The student's module with random weights, equal in parameters of equal shape."""
     weights = {path: w for path, w in theirs.parameters().items() if w.is_floating_point()}
     theirs.assign({path: make.normal_like(w, name="weights") for path, w in weights.items()})
     return theirs
@@ -459,7 +459,7 @@ def test_self_attention_v1_has_the_right_gradients(student, reference, make):
 @pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
 def test_self_attention_v2_has_the_shape_of_the_contract(student, make, d_in, d_out, tokens):
     """One context vector of size d_out comes back for each token."""
-    # Where all sizes are equal, a matrix on its side shows by its numbers.
+    # With equal sizes, only the numbers show that a matrix is transposed.
     filled(student.SelfAttention_v2(4, 4), make)(make.normal(tokens=4, d_in=4))
     filled(student.SelfAttention_v2(d_in, d_out), make)(make.normal(tokens=tokens, d_in=d_in))
 

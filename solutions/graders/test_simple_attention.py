@@ -21,7 +21,7 @@ QUERIES = [(7, 3, 4), (7, 3, 0), (7, 3, 6), (4, 6, 2), (5, 2, 3), (2, 5, 0), (2,
 
 
 def some_tokens(make, tokens, d_in, dtype=torch.float32):
-    """Tokens that are neither all alike nor each taken with itself alone."""
+    """Random tokens, small enough that each query gives weight to several tokens."""
     return make.normal(0.8, tokens=tokens, d_in=d_in, dtype=dtype)
 
 

@@ -337,7 +337,7 @@ def test_softmax_stable_has_finite_gradients_beside_infinities(student, make, di
     weights = student.softmax_stable(scores, dim)
     (weights * some_scores(make, scores.shape)).sum().backward()
     if scores.grad is None:
-        return  # that no gradient arrives at all is told by the gradient test
+        return  # the gradient test reports that no gradient arrives at all
     assert_that(
         bool(scores.grad[scores.isfinite()].isfinite().all()),
         "a finite score gets a gradient that is not finite when -inf stands in its slice: which "
