@@ -1,7 +1,7 @@
 """Your causal weights, a search for leaks, and what dropout does to the weights.
 
-Nothing may lie above the diagonal; without "step", only the row of "step" may
-change; and with dropout, rows sum to one only on average.
+Above the diagonal, all weights must be 0. Without the word "step", only the row
+of "step" may change. With dropout, rows sum to one only on average.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Who hears whom: change one word at a time, and see which results change.
 
-A column that stays empty belongs to a word that no other word hears. This is
-how padding is hidden.
+An empty column belongs to a word whose change reaches no result. Padding must
+have such columns.
 """
 
 import torch
@@ -11,7 +11,7 @@ from grader.mine import CrossAttention, EncoderSelfAttention, padding_mask
 
 
 def influence(attend, x):
-    """How much each result (a row) moves when one token of x (a column) changes."""
+    """A table of changes: of each result (a row) when one token of x (a column) changes."""
     columns = []
     for index in range(x.shape[1]):
         changed = x.clone()
@@ -23,7 +23,7 @@ def influence(attend, x):
 torch.manual_seed(7)
 words = ["she", "reads", "a", "book", "pad", "pad"]
 padding = padding_mask(torch.tensor([4]), 6)
-source = torch.randn(1, 6, 8)  # one vector for each of them
+source = torch.randn(1, 6, 8)  # one vector for each word
 answer = torch.randn(1, 3, 8)  # the first three words of a translation
 
 encoder = EncoderSelfAttention(8, 8, 2)

@@ -1,8 +1,9 @@
 """Flash attention is the softmax; linear attention gives other weights.
 
-The identity matrix as values makes the weights visible. Shades are relative to
-the largest weight of a picture, so compare the numbers above them. Below, see
-how little flash attention differs from a softmax over all keys at once.
+With the identity matrix as values, the result is the weights. Shades are
+relative to the largest weight of a picture, so compare the numbers in the
+titles. The last lines show how little flash attention differs from a softmax
+over all keys at once.
 """
 
 import torch
@@ -12,7 +13,7 @@ from grader.mine import flash_attention, linear_attention
 
 words = ["Your", "journey", "starts", "with", "one", "step"]
 torch.manual_seed(3)
-tokens = 1.2 * torch.randn(1, 6, 6)  # queries and keys at once
+tokens = 1.2 * torch.randn(1, 6, 6)  # used as queries and as keys
 values = torch.eye(6)[None]
 
 flash = flash_attention(tokens[None], tokens[None], values[None], 2)[0, 0]

@@ -1,8 +1,9 @@
 """Two heads with weights made by hand, how many ways a head has to compare tokens, and caches.
 
-Rows are the tokens that look, columns those that they look at. In head 0, a closing
-bracket searches for opening brackets; in head 1, a letter searches for itself. A token that
-finds nothing looks at everything. At the end, the past of a token is shuffled: which layer notices?
+Rows are queries, columns are keys. In head 0, a closing bracket searches for opening
+brackets. In head 1, a letter searches for the same letter. A token that finds no match looks
+at all tokens alike. At the end, the past tokens are shuffled: in which layers does the output
+change?
 """
 
 import math

@@ -1,9 +1,9 @@
 """A language model in one table, trained and heard: it knows only which letter follows which.
 
-Row i of the table holds the logits of the letter after letter i. It starts with zeros, so the
-first loss is log(vocab): pure guessing. Your own answers look up rows, measure the loss, change
-the table, and choose letters. At the end, see what temperature and top-p do to the letters
-after "a", and to what the model writes.
+Row i of the table holds the logits of the letter after letter i. The table starts with zeros, so
+the first loss is log(vocab), that of pure guessing. Your own answers look up rows, measure the
+loss, change the table, and choose letters. At the end, see how temperature, top-k and top-p change
+the letters after "a", and how temperature changes a text.
 """
 
 import math
@@ -19,7 +19,7 @@ vocab = len(letters)
 
 table = torch.zeros(vocab, vocab)
 momentum, square = torch.zeros_like(table), torch.zeros_like(table)
-nowhere = torch.zeros(ids.shape[1], vocab)  # a letter's place does not matter here
+nowhere = torch.zeros(ids.shape[1], vocab)  # zeros: positions have no effect here
 print(f"{vocab} letters: guessing costs log({vocab}) = {math.log(vocab):.3f}")
 for step in range(1, 201):
     table.requires_grad_()

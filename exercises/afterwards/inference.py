@@ -1,7 +1,7 @@
 """The cost of writing: the work for one more token, and the numbers that it stores.
 
-With a cache the bars hardly grow. Without one, the whole text is computed anew
-each time.
+With a cache, the bars hardly grow. Without a cache, the layer computes the whole
+text again for each token.
 """
 
 import torch

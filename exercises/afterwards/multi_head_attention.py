@@ -1,7 +1,7 @@
 """Two heads read one sentence: one looks for the same kind of word, one nearby.
 
-Compare the rows of "dog": each head has a softmax of its own, and the two
-choose other words.
+Compare the rows of "dog" in both heads. Each head has its own softmax, so the
+heads can choose different words.
 """
 
 import torch
@@ -12,11 +12,12 @@ from grader.mine import split_heads
 words = ["the", "cat", "saw", "the", "big", "dog"]
 kinds = torch.eye(4)[[0, 1, 2, 0, 3, 1]]  # article, noun, verb, article, adjective, noun
 angles = torch.arange(6) * 0.5
-places = torch.stack([angles.cos(), angles.sin()], dim=-1)  # points on a circle, near ones similar
+# points on a circle: neighbours are similar
+places = torch.stack([angles.cos(), angles.sin()], dim=-1)
 
 # Eight features for each word: four tell its kind, two its place, and the last two are not used.
 features = torch.cat([3 * kinds, 4 * places, torch.zeros(6, 2)], dim=-1)
-heads = split_heads(features[None], 2)[0]  # queries and keys at once: nothing is learned here
+heads = split_heads(features[None], 2)[0]  # as queries and as keys: nothing is learned here
 
 for queries, title in zip(heads, ("head 0: same kind", "head 1: nearby"), strict=True):
     scores = queries @ queries.mT / queries.shape[-1] ** 0.5

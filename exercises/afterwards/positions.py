@@ -1,8 +1,9 @@
 """Where the last of 24 equal tokens looks, when only positions differ.
 
-The oldest token is on the left, the last one itself on the right, and every row
-is drawn relative to its largest weight. Waves and rotations prefer what is near,
-but they come back; ALiBi only fades.
+The oldest token is on the left, and the last token itself is on the right. Every
+row is drawn relative to its largest weight. Sinusoidal and rotary positions give
+near tokens more weight, but farther tokens gain weight again. With ALiBi, weights
+only get smaller with distance.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Your attention with and without the scale, for heads that get wider.
 
-Look at the right of the picture, and at the variance: without the scale it
-grows with d_k, and one of eight keys takes nearly everything.
+Compare both halves of the picture, and the variances. Without the scale, the
+variance grows with d_k, and one of eight keys gets nearly all the weight.
 """
 
 import torch
@@ -15,7 +15,7 @@ for d_k in (4, 64, 1024):
     queries, keys = torch.randn(1000, d_k), torch.randn(8, d_k)
     for name, factor in (("scaled", 1.0), ("not scaled", d_k**0.5)):
         variance = scaled_scores(queries * factor, keys).var().item()
-        # Values of torch.eye give the weights themselves; a factor of √d_k undoes the scale.
+        # With values of torch.eye, the result is the weights; a factor of √d_k undoes the scale.
         weights = scaled_dot_product_attention(queries * factor, keys, torch.eye(8))
         largest = weights.amax(dim=-1).mean().item()
         bar = "█" * round(30 * largest)

@@ -1,7 +1,8 @@
 """Your attention weights on a sentence, then your attention on its own result.
 
-Look for the two words that get much from every row: they are alike, and long.
-Below, means of means make all words the same; real models add the input back.
+Find the two words that get much weight in every row: their vectors are similar,
+and long. Then see how repeated attention makes all words the same. Real models
+prevent that by adding the input to the result.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Your softmax as the scores grow, and your two functions on scores near 1000.
 
-Look at the slope, which says how much the weight of "mat" moves with its
-score: in a saturated softmax it is nearly zero, and training gets stuck.
+Look at the slope: it says how much the weight of "mat" changes with its score.
+In a saturated softmax the slope is nearly zero, and training makes no progress.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Your GELU as a curve, a deep stack with and without your norms, and what a gate does.
 
-In the stack, each of 24 layers adds to every token what it makes of it, as blocks do.
-There, a bar that is one block longer means numbers about twice as large.
+Each of the 24 layers of the stack adds its result to every token, as a block does. In the
+picture of the stack, a bar that is one unit longer means numbers about twice as large.
 """
 
 import math

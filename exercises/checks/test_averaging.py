@@ -22,7 +22,7 @@ THEIR_MEANS = torch.tensor([[[2.0, 7.0], [4.0, 5.5], [14 / 3, 16 / 3]]])
 
 
 def assert_means_of_the_example(means):
-    """Compare with the statement, and name the slips that are easy to make."""
+    """Compare with the statement, and name the mistakes that are easy to make."""
     sums = THREE_TOKENS.cumsum(dim=1)
     assert_that(
         not agree(means, sums),
@@ -63,16 +63,16 @@ def test_running_mean_loop_averages_the_example(student):
 @rung.value("running_mean_loop")
 @pytest.mark.parametrize("time", [4, 6], ids="time {}".format)
 def test_running_mean_loop_fits_any_sequence(student, reference, make, time):
-    """Two other sequences at once agree with the reference."""
+    """For a batch of two other sequences, the means are those of the reference."""
     x = make.normal(2.0, batch=2, time=time, channels=3)
     assert_agrees(student.running_mean_loop(x), reference.running_mean_loop(x))
 
 
 @rung.property("running_mean_loop", rules=("dtype",))
 def test_running_mean_loop_keeps_float64(student, reference, make):
-    """Sequences in float64 give means in float64, to its precision."""
+    """Sequences in float64 give means in float64, to full precision."""
     x = make.normal(batch=2, time=5, channels=3, dtype=torch.float64)
-    # Large terms that cancel: float32 would lose what is left of them.
+    # Large terms cancel, and float32 would lose the digits of the small rest.
     x[:, 0::2] += 2.0**5
     x[:, 1::2] -= 2.0**5
     assert_agrees_to_float64(student.running_mean_loop(x), reference.running_mean_loop(x))
@@ -102,7 +102,7 @@ def test_prefix_sum_matrix_has_a_row_per_token(student):
 
 @rung.value("prefix_sum_matrix")
 def test_prefix_sum_matrix_for_three_tokens(student):
-    """For three tokens it is the triangle of the statement."""
+    """For three tokens, the matrix is the triangle of the statement."""
     matrix = student.prefix_sum_matrix(3)
     triangle = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     assert_that(
@@ -120,13 +120,13 @@ def test_prefix_sum_matrix_for_three_tokens(student):
 @rung.value("prefix_sum_matrix")
 @pytest.mark.parametrize("time", [1, 4, 7], ids="time {}".format)
 def test_prefix_sum_matrix_fits_any_length(student, reference, time):
-    """It is right for other numbers of tokens, one included."""
+    """The matrix is right for other numbers of tokens, and for a single token."""
     assert_agrees(student.prefix_sum_matrix(time), reference.prefix_sum_matrix(time))
 
 
 @rung.value("prefix_sum_matrix")
 def test_prefix_sum_matrix_sums_up_the_example(student):
-    """Its product with the sequence of the statement is the sums of the past."""
+    """The product with the sequence of the statement gives the sums of the past."""
     sums = student.prefix_sum_matrix(3) @ THREE_TOKENS[0]
     expected = torch.tensor([[2.0, 7.0], [8.0, 11.0], [14.0, 16.0]])
     assert_agrees(sums, expected, what="the product with the example")
@@ -134,7 +134,7 @@ def test_prefix_sum_matrix_sums_up_the_example(student):
 
 @rung.property("prefix_sum_matrix", rules=("sizes",))
 def test_prefix_sum_matrix_fits_a_long_sequence(student, reference):
-    """It is right for a hundred tokens."""
+    """The matrix is right for a hundred tokens."""
     assert_agrees(student.prefix_sum_matrix(100), reference.prefix_sum_matrix(100))
 
 
@@ -149,7 +149,7 @@ def test_running_mean_matrix_has_a_row_per_token(student):
 
 @rung.value("running_mean_matrix")
 def test_running_mean_matrix_for_three_tokens(student):
-    """For three tokens each row shares out a total of one, as in the statement."""
+    """For three tokens, each row has equal weights that sum to one, as in the statement."""
     weights = student.running_mean_matrix(3)
     sums = weights.sum(dim=1)
     assert_that(
@@ -164,13 +164,13 @@ def test_running_mean_matrix_for_three_tokens(student):
 @rung.value("running_mean_matrix")
 @pytest.mark.parametrize("time", [1, 4, 7], ids="time {}".format)
 def test_running_mean_matrix_fits_any_length(student, reference, time):
-    """It is right for other numbers of tokens, one included."""
+    """The matrix is right for other numbers of tokens, and for a single token."""
     assert_agrees(student.running_mean_matrix(time), reference.running_mean_matrix(time))
 
 
 @rung.property("running_mean_matrix", rules=("sizes",))
 def test_running_mean_matrix_fits_a_long_sequence(student, reference):
-    """It is right for a hundred tokens."""
+    """The matrix is right for a hundred tokens."""
     assert_agrees(student.running_mean_matrix(100), reference.running_mean_matrix(100))
 
 
@@ -192,7 +192,7 @@ def test_running_mean_matmul_averages_the_example(student):
 @rung.value("running_mean_matmul")
 @pytest.mark.parametrize("time", [4, 6], ids="time {}".format)
 def test_running_mean_matmul_fits_any_sequence(student, reference, make, time):
-    """Two other sequences at once agree with the reference."""
+    """For a batch of two other sequences, the means are those of the reference."""
     x = make.normal(2.0, batch=2, time=time, channels=3)
     assert_agrees(student.running_mean_matmul(x), reference.running_mean_matmul(x))
 
@@ -201,11 +201,11 @@ def test_running_mean_matmul_fits_any_sequence(student, reference, make, time):
 def test_running_mean_matmul_keeps_float64(student, reference, make):
     """Sequences in float64 give means in float64, summed in float64."""
     x = make.normal(batch=2, time=5, channels=3, dtype=torch.float64)
-    # Large terms that cancel: float32 would lose what is left of them.
+    # Large terms cancel, and float32 would lose the digits of the small rest.
     x[:, 0::2] += 2.0**24
     x[:, 1::2] -= 2.0**24
     theirs, ours = student.running_mean_matmul(x), reference.running_mean_matmul(x)
-    # The matrix of the exercise before this one has the default dtype: its thirds are float32's.
+    # Weights may come from `running_mean_matrix`, where 1/3 is rounded to float32.
     assert_agrees_to_float64(theirs, ours, within=REORDERED)
 
 
@@ -265,7 +265,7 @@ def test_running_mean_softmax_averages_the_example(student):
 @rung.value("running_mean_softmax")
 @pytest.mark.parametrize("time", [4, 6], ids="time {}".format)
 def test_running_mean_softmax_fits_any_sequence(student, reference, make, time):
-    """Two other sequences at once agree with the reference."""
+    """For a batch of two other sequences, the means are those of the reference."""
     x = make.normal(2.0, batch=2, time=time, channels=3)
     assert_agrees(student.running_mean_softmax(x), reference.running_mean_softmax(x))
 
@@ -286,16 +286,16 @@ def test_running_mean_softmax_never_sees_the_future(student, make):
 
 @rung.property("running_mean_softmax", rules=("softmax",))
 def test_running_mean_softmax_has_weights_out_of_a_softmax(student, make):
-    """The means depend on a softmax, or on an exp."""
+    """The means are computed with a softmax, or with an exp."""
     x = make.normal(2.0, batch=2, time=5, channels=3)
     assert_uses(student.running_mean_softmax, ROADS, x)
 
 
 @rung.property("running_mean_softmax", rules=("dtype",))
 def test_running_mean_softmax_keeps_float64(student, reference, make):
-    """Sequences in float64 give means in float64, to its precision."""
+    """Sequences in float64 give means in float64, to full precision."""
     x = make.normal(batch=2, time=5, channels=3, dtype=torch.float64)
-    # Large terms that cancel: float32 would lose what is left of them.
+    # Large terms cancel, and float32 would lose the digits of the small rest.
     x[:, 0::2] += 2.0**5
     x[:, 1::2] -= 2.0**5
     assert_agrees_to_float64(student.running_mean_softmax(x), reference.running_mean_softmax(x))

@@ -34,7 +34,7 @@ def test_causal_mask_is_a_square_of_booleans(student):
 
 @rung.value("causal_mask")
 def test_causal_mask_hides_the_future_of_three_tokens(student):
-    """For three tokens it hides the second and third from the first, the third from the second."""
+    """For three tokens, the mask hides two tokens from the first, and one from the second."""
     expected = torch.tensor([[False, True, True], [False, False, True], [False, False, False]])
     assert_agrees(student.causal_mask(3), expected, what="the mask of three tokens")
 
@@ -42,7 +42,7 @@ def test_causal_mask_hides_the_future_of_three_tokens(student):
 @rung.value("causal_mask")
 @pytest.mark.parametrize("num_tokens", [5, 1, 8])
 def test_causal_mask_fits_any_length(student, reference, num_tokens):
-    """It is right for other numbers of tokens, one included."""
+    """The mask is right for other numbers of tokens, and for a single token."""
     assert_agrees(student.causal_mask(num_tokens), reference.causal_mask(num_tokens))
 
 
@@ -68,7 +68,7 @@ def test_masked_softmax_gives_one_weight_per_score(student, make):
 
 @rung.value("masked_softmax")
 def test_masked_softmax_gives_nothing_to_hidden_nines(student):
-    """However large the score of a hidden key, it weighs nothing."""
+    """A hidden key gets no weight, however large its score is."""
     result = student.masked_softmax(SCORES[:2], MASK[:2])
     expected = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
     assert_agrees(result, expected, what="the first two rows of the example")
@@ -76,7 +76,7 @@ def test_masked_softmax_gives_nothing_to_hidden_nines(student):
 
 @rung.value("masked_softmax")
 def test_masked_softmax_works_for_other_sizes(student, reference, make):
-    """It is right for another number of queries and keys."""
+    """The weights are right for other numbers of queries and keys."""
     scores, mask = make.normal(2.0, queries=3, keys=5), half_hidden(make, queries=3, keys=5)
     assert_agrees(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
 
@@ -92,14 +92,14 @@ def test_masked_softmax_works_for_other_sizes(student, reference, make):
     ids=["one mask for a batch", "keys hidden per sentence", "heads"],
 )
 def test_masked_softmax_takes_a_batch_and_heads(student, reference, make, scores_have, mask_has):
-    """Scores may have a batch and heads in front, and the mask broadcasts to them."""
+    """Scores may have a batch and heads as leading dimensions, to which the mask broadcasts."""
     scores, mask = make.normal(2.0, **scores_have), half_hidden(make, **mask_has)
     assert_agrees(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
 
 
 @rung.value("masked_softmax")
 def test_masked_softmax_shares_out_all_of_the_attention(student, make):
-    """The visible keys of a query share out a weight of one, and hidden keys weigh nothing."""
+    """The weights of a query's visible keys sum to one, and hidden keys get no weight."""
     scores, mask = make.normal(2.0, queries=4, keys=6), half_hidden(make, queries=4, keys=6)
     weights = student.masked_softmax(scores, mask)
     assert_that(
@@ -128,7 +128,7 @@ def test_masked_softmax_builds_a_new_tensor(student, make):
 
 @rung.property("masked_softmax", rules=("empty",))
 def test_masked_softmax_of_a_row_where_all_is_hidden(student, make):
-    """A query that may see nothing gets zeros, and does not spoil the gradients."""
+    """A query whose keys are all hidden gets weights of zero, and gradients stay finite."""
     scores = SCORES.clone().requires_grad_()
     weights = student.masked_softmax(scores, MASK)
     expected = torch.zeros(3)
@@ -177,7 +177,7 @@ def test_renormalized_weights_are_as_many_as_before(student, make):
 
 @rung.value("renormalized_causal_weights")
 def test_renormalized_weights_of_three_tokens(student):
-    """What is left of each row is divided by its sum: 0.2 and 0.6 become 1/4 and 3/4."""
+    """The visible weights are divided by their sum: 0.2 and 0.6 become 1/4 and 3/4."""
     weights = torch.tensor([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     expected = torch.tensor([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.1, 0.2, 0.7]])
     result = student.renormalized_causal_weights(weights)
@@ -186,7 +186,7 @@ def test_renormalized_weights_of_three_tokens(student):
 
 @rung.value("renormalized_causal_weights")
 def test_renormalized_weights_work_for_other_sizes(student, reference, make):
-    """It is right for other numbers of tokens."""
+    """The weights are right for other numbers of tokens."""
     weights = make.normal(queries=6, keys=6).softmax(dim=-1)
     theirs = student.renormalized_causal_weights(weights)
     assert_agrees(theirs, reference.renormalized_causal_weights(weights))
@@ -194,7 +194,7 @@ def test_renormalized_weights_work_for_other_sizes(student, reference, make):
 
 @rung.value("renormalized_causal_weights")
 def test_renormalized_weights_are_shared_out_among_the_past(student, make):
-    """Every row sums to one again, and nothing is left for the future."""
+    """Every row sums to one again, and later tokens have no weight."""
     weights = make.normal(queries=7, keys=7).softmax(dim=-1)
     result = student.renormalized_causal_weights(weights)
     for token in range(7):
@@ -255,7 +255,7 @@ def test_apply_dropout_divides_the_survivors(student):
 
 @rung.value("apply_dropout")
 def test_apply_dropout_works_for_other_sizes(student, reference, make):
-    """It is right for other sizes and another p."""
+    """The result is right for other sizes and another p."""
     weights, keep = make.uniform(queries=3, keys=5), make.booleans(0.6, queries=3, keys=5)
     theirs = student.apply_dropout(weights, keep, 0.4)
     assert_agrees(theirs, reference.apply_dropout(weights, keep, 0.4))
@@ -276,7 +276,7 @@ def test_apply_dropout_takes_any_number_of_dimensions(student, reference, make, 
 
 @rung.value("apply_dropout")
 def test_apply_dropout_keeps_the_average(student, make):
-    """Over many weights, what dropout takes from some it gives to others."""
+    """Over many weights, dropout keeps the average: kept weights grow as others are dropped."""
     keep = make.booleans(0.7, queries=100, keys=100)
     average = student.apply_dropout(torch.ones(100, 100), keep, 0.3).mean().item()
     assert_that(
@@ -330,7 +330,7 @@ def test_causal_attention_gives_one_vector_per_token(student, make):
 
 @rung.value("CausalAttention", rules=("computes", "shorter"))
 def test_causal_attention_with_identity_weights(student, reference):
-    """With every weight matrix the identity, it gives the answer of the example."""
+    """With identity matrices as weights, the layer gives the answer of the example."""
     theirs = student.CausalAttention(2, 2, 4, 0.0)
     adopt_identity_weights(theirs, reference.CausalAttention(2, 2, 4, 0.0))
     result = theirs(torch.tensor([[[1.0, 0.0], [0.0, 2.0], [2.0, 2.0]]]))
@@ -339,7 +339,7 @@ def test_causal_attention_with_identity_weights(student, reference):
 
 
 def alike(student, reference, *arguments):
-    """Two layers with the same weights, theirs and ours."""
+    """The student's layer with the weights of the reference, and the reference."""
     theirs, ours = student.CausalAttention(*arguments), reference.CausalAttention(*arguments)
     adopt(theirs, ours)
     return theirs, ours
@@ -355,7 +355,7 @@ def test_causal_attention_with_the_weights_of_the_reference(student, reference, 
 
 @rung.value("CausalAttention", rules=("computes", "shorter"))
 def test_causal_attention_takes_shorter_sentences(student, reference, make):
-    """With a context_length of 8, three tokens are right, and five after them as well."""
+    """With a context_length of 8, a call with three tokens is right, and then one with five."""
     theirs, ours = alike(student, reference, 3, 4, 8, 0.0)
     for tokens in (3, 5):
         x = make.normal(batch=2, tokens=tokens, d_in=3)
@@ -442,13 +442,13 @@ def test_causal_attention_has_biases_when_asked(student, reference, make):
 
 @rung.property("CausalAttention", rules=("device",))
 def test_causal_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(student.CausalAttention(3, 4, 5, 0.0), make.normal(batch=2, tokens=5, d_in=3))
 
 
 @rung.property("CausalAttention", rules=("dtype",))
 def test_causal_attention_works_in_float64(student, reference, make):
-    """After .double(), float64 goes in and comes out, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all of its digits."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = alike(student, reference, 3, 4, 9, 0.0)
     x = make.normal(3.0, batch=6, tokens=9, d_in=3, dtype=torch.float64)
@@ -457,7 +457,7 @@ def test_causal_attention_works_in_float64(student, reference, make):
 
 @rung.property("CausalAttention", rules=("unchanged",))
 def test_causal_attention_leaves_its_input_alone(student, reference, make):
-    """The tokens that it is given stay as they were."""
+    """The tokens passed in stay as they were."""
     theirs, _ = alike(student, reference, 3, 4, 5, 0.0)
     assert_input_unchanged(theirs, make.normal(batch=2, tokens=5, d_in=3))
 

@@ -43,7 +43,7 @@ def test_padding_mask_of_three_sentences(student):
 @rung.value("padding_mask")
 @pytest.mark.parametrize("num_tokens", [6, 9])
 def test_padding_mask_fits_any_batch(student, reference, make, num_tokens):
-    """It is right for other lengths, also where the longest sentence has padding."""
+    """The mask is right for other lengths, also where the longest sentence has padding."""
     lengths = make.integers(0, 7, batch=5)
     assert_agrees(
         student.padding_mask(lengths, num_tokens), reference.padding_mask(lengths, num_tokens)
@@ -64,26 +64,26 @@ def test_padding_mask_goes_where_the_lengths_are(student):
 
 # --- both modules --------------------------------------------------------------------------------
 
-LOUD, ROOT = 2.2, 6.0  # with heads of two features, scores of about 50, and of 110 where it is loud
-FAR = 7.0  # scores of about 70: exp does not overflow, and a score 140 lower gets no weight
+LOUD, ROOT = 2.2, 6.0  # two features a head: scores of about 50, and of 110 for loud tokens
+FAR = 7.0  # scores of ±70: exp does not overflow, and a score 140 lower gets no weight
 
 
 def with_large_scores(ours, root):
-    """Make the scores of tokens that begin with a one about 1.4 times root squared."""
+    """Make scores about 1.4 · root², where tokens begin with a one."""
     with torch.no_grad():
         ours.W_query.weight[:, 0] = ours.W_key.weight[:, 0] = root
     return ours
 
 
 def made_loud(tokens, mask):
-    """Other tokens where the mask is True, whose scores are larger than those of the rest."""
+    """Replace tokens where the mask is True by others with larger scores."""
     loud = tokens.flip(1)
     loud[..., 0] = LOUD
     return torch.where(mask[..., None], loud, tokens)
 
 
 def with_quiet_heads(ours):
-    """Show the features of the heads side by side, all of whose scores are about -70."""
+    """Make all scores about -70, and let the output layer pass on the features of the heads."""
     with torch.no_grad():
         ours.W_query.weight[:, 0] = FAR
         ours.W_key.weight[:, 0] = -FAR
@@ -93,7 +93,7 @@ def with_quiet_heads(ours):
 
 
 def with_a_loud_second_head(fresh, ours, make):
-    """A fresh reference with our weights, but for head 1 of three: its scores are about 70."""
+    """A new reference with our weights, except that head 1 of three has scores of about 70."""
     fresh.load_state_dict(ours.state_dict())
     with torch.no_grad():
         for projection in (fresh.W_query, fresh.W_key, fresh.W_value):
@@ -103,7 +103,7 @@ def with_a_loud_second_head(fresh, ours, make):
 
 
 def assert_other_heads_kept(after, before):
-    """Compare features, two for each of three heads, of which the second got other weights."""
+    """Fail if heads 0 and 2 have changed, though only head 1 got other weights."""
     for head, kept in ((0, slice(0, 2)), (2, slice(4, 6))):
         what = f"head {head}, after head 1 got other weights and larger scores,"
         assert_agrees(after[..., kept], before[..., kept], what=what)
@@ -125,7 +125,7 @@ def small_crossing(student, reference):
 
 
 def small_sequences(make, scale=1.0):
-    """Two sentences of seven queries, with eight keys each, the hidden ones not the same."""
+    """Two sentences of seven queries and eight keys, and a mask that differs between them."""
     x = make.normal(scale, batch=2, queries=7, d_query=4)
     context = make.normal(scale, batch=2, keys=8, d_context=5)
     mask = torch.zeros(2, 8, dtype=torch.bool)
@@ -143,7 +143,7 @@ def test_cross_attention_gives_one_vector_per_query(student, make):
 
 @rung.value("CrossAttention")
 def test_cross_attention_with_identity_weights(student, reference):
-    """With ones on the diagonals, it gives the answer of the example."""
+    """With ones on the diagonals, the module gives the answer of the example."""
     theirs = student.CrossAttention(2, 3, 2, 1)
     adopt_identity_weights(theirs, reference.CrossAttention(2, 3, 2, 1))
     result = theirs(TWO_QUERIES, THREE_KEYS, LAST_HIDDEN)
@@ -161,7 +161,7 @@ def test_cross_attention_with_the_weights_of_the_reference(student, reference, m
 
 @rung.value("CrossAttention")
 def test_cross_attention_hides_what_the_mask_says(student, reference, make):
-    """With a mask, each sentence does without the tokens that are hidden from it."""
+    """With a mask, each sentence ignores the tokens of the context that are hidden from it."""
     theirs, ours = small_crossing(student, reference)
     x, context, mask = small_sequences(make)
     assert_agrees(theirs(x, context, mask), ours(x, context, mask), what="the result with a mask")
@@ -169,7 +169,7 @@ def test_cross_attention_hides_what_the_mask_says(student, reference, make):
 
 @rung.property("CrossAttention")
 def test_cross_attention_takes_none_for_a_mask(student, reference, make):
-    """None for a mask is no mask."""
+    """A mask of None hides nothing."""
     theirs, ours = small_crossing(student, reference)
     x, context, _ = small_sequences(make)
     result, expected = theirs(x, context, None), ours(x, context, None)
@@ -215,7 +215,7 @@ def test_cross_attention_keeps_its_heads_apart(student, reference, make):
 
 @rung.property("CrossAttention", rules=("bias",))
 def test_cross_attention_has_one_bias_only(student, reference):
-    """Queries, keys and values have no bias, and the last layer has one."""
+    """Queries, keys and values have no bias, and the last layer has a bias."""
     assert_one_bias(
         student.CrossAttention(4, 5, 6, 3),
         reference.CrossAttention(4, 5, 6, 3),
@@ -225,13 +225,13 @@ def test_cross_attention_has_one_bias_only(student, reference):
 
 @rung.property("CrossAttention", rules=("device",))
 def test_cross_attention_moves_to_another_device(student, make):
-    """Moved to another device, it takes both sequences and the mask from there."""
+    """After a move to another device, the module takes both sequences and the mask from there."""
     assert_moves(student.CrossAttention(4, 5, 6, 3), *small_sequences(make))
 
 
 @rung.property("CrossAttention", rules=("dtype",))
 def test_cross_attention_computes_in_float64(student, reference, make):
-    """After .double(), it takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all of its digits."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = student.CrossAttention(4, 5, 8, 2), reference.CrossAttention(4, 5, 8, 2)
     adopt(theirs, ours)
@@ -258,7 +258,7 @@ def test_cross_attention_lets_gradients_through(student, reference, make, masked
 
 @rung.stability("CrossAttention", rules=("large", "hidden"))
 def test_cross_attention_takes_large_scores(student, reference, make):
-    """Scores in the hundreds overflow nothing; below minus a hundred, hidden tokens stay hidden."""
+    """Scores of hundreds do not overflow; below minus a hundred, hidden tokens stay hidden."""
     theirs = student.CrossAttention(4, 5, 6, 3)
     ours = with_large_scores(reference.CrossAttention(4, 5, 6, 3), 20.0)
     adopt(theirs, ours)
@@ -301,7 +301,7 @@ def test_encoder_gives_one_vector_per_token(student, make):
 
 @rung.value("EncoderSelfAttention")
 def test_encoder_with_identity_weights(student, reference):
-    """With identity matrices and zero biases, it gives the answer of the example."""
+    """With identity matrices and zero biases, the module gives the answer of the example."""
     theirs = student.EncoderSelfAttention(4, 4, 2)
     adopt_identity_weights(theirs, reference.EncoderSelfAttention(4, 4, 2))
     result = theirs(THREE_TOKENS, LAST_HIDDEN)[:, :2]
@@ -345,7 +345,7 @@ def test_encoder_sees_later_tokens(student, make):
 
 @rung.property("EncoderSelfAttention")
 def test_encoder_takes_none_for_padding(student, reference, make):
-    """None for padding is no padding."""
+    """With None for padding, every token counts as real."""
     theirs, ours = small_encoding(student, reference)
     x = make.normal(batch=2, tokens=7, d_in=4)
     assert_agrees(theirs(x, None), ours(x, None), what="the result with the padding None")
@@ -368,7 +368,7 @@ def test_encoder_does_not_care_what_padding_holds(student, reference, make):
 
 @rung.property("EncoderSelfAttention", rules=("computes", "length"))
 def test_encoder_reads_sentences_of_any_length(student, reference, make):
-    """In a sentence of 40 tokens each token sees all others, and one token sees itself."""
+    """In a sentence of 40 tokens, each token sees all others; a single token sees itself."""
     theirs, ours = small_encoding(student, reference)
     for tokens in (40, 1):
         x = make.normal(batch=2, tokens=tokens, d_in=4)
@@ -398,7 +398,7 @@ def test_encoder_keeps_its_heads_apart(student, reference, make):
 
 @rung.property("EncoderSelfAttention", rules=("bias",))
 def test_encoder_has_one_bias_only(student, reference):
-    """Queries, keys and values have no bias, and the last layer has one."""
+    """Queries, keys and values have no bias, and the last layer has a bias."""
     assert_one_bias(
         student.EncoderSelfAttention(4, 6, 3),
         reference.EncoderSelfAttention(4, 6, 3),
@@ -408,13 +408,13 @@ def test_encoder_has_one_bias_only(student, reference):
 
 @rung.property("EncoderSelfAttention", rules=("device",))
 def test_encoder_moves_to_another_device(student, make):
-    """Moved to another device, it takes sentences and padding from there."""
+    """After a move to another device, the module takes sentences and padding from there."""
     assert_moves(student.EncoderSelfAttention(4, 6, 3), *small_sentences(make))
 
 
 @rung.property("EncoderSelfAttention", rules=("dtype",))
 def test_encoder_computes_in_float64(student, reference, make):
-    """After .double(), it takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all of its digits."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = student.EncoderSelfAttention(4, 8, 2), reference.EncoderSelfAttention(4, 8, 2)
     adopt(theirs, ours)
@@ -450,7 +450,7 @@ def test_encoder_lets_gradients_through(student, reference, make, padded):
 
 @rung.stability("EncoderSelfAttention", rules=("large", "hidden"))
 def test_encoder_takes_large_scores(student, reference, make):
-    """Scores in the hundreds overflow nothing; below minus a hundred, padding stays hidden."""
+    """Scores of hundreds do not overflow; below minus a hundred, padding stays hidden."""
     theirs = student.EncoderSelfAttention(4, 6, 3)
     ours = with_large_scores(reference.EncoderSelfAttention(4, 6, 3), 20.0)
     adopt(theirs, ours)

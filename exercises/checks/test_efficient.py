@@ -26,7 +26,7 @@ from grader.testing import (
 
 
 def state_and_block(make, n, dtype=torch.float32, **rows):
-    """A running maximum and total of each row, and the scores that come next."""
+    """A running maximum and total of each row, and the next block of scores."""
     maximum = make.normal(2.0, dtype=dtype, **rows)
     return (
         maximum,
@@ -56,14 +56,14 @@ def test_online_step_gives_the_numbers_of_the_example(student):
 @rung.value("online_step")
 @pytest.mark.parametrize("n", [1, 4, 7], ids="{} scores in a block".format)
 def test_online_step_takes_a_block_of_any_size(student, reference, make, n):
-    """It is right for other numbers: some blocks bring a larger score, and some do not."""
+    """The state is right for other numbers, whether or not the block brings a larger maximum."""
     state = state_and_block(make, n, batch=3, queries=5)
     assert_agrees(student.online_step(*state), reference.online_step(*state))
 
 
 @rung.property("online_step", rules=("empty",))
 def test_online_step_begins_with_nothing(student, reference, make):
-    """From (-inf, 0), the first block alone makes maximum and total."""
+    """From the empty state (-inf, 0), maximum and total are those of the first block alone."""
     block = make.normal(2.0, queries=3, n=4)
     state = torch.full((3,), -torch.inf), torch.zeros(3), block
     maximum, total = student.online_step(*state)
@@ -76,7 +76,7 @@ def test_online_step_begins_with_nothing(student, reference, make):
 
 @rung.property("online_step", rules=("dtype",))
 def test_online_step_computes_in_float64(student, reference, make):
-    """A state and a block in float64 give a state in float64, to its precision."""
+    """A state and a block in float64 give a state in float64, to full precision."""
     state = state_and_block(make, 6, dtype=torch.float64, queries=20)
     assert_agrees_to_float64(
         student.online_step(*state), reference.online_step(*state), within=ALL_DIGITS
@@ -109,7 +109,7 @@ def test_online_step_survives_large_scores(student, reference, so_far, centre):
 
 
 def logarithm_of(state):
-    """What maximum and total stand for: the logarithm of the sum of all exponentials."""
+    """The logarithm of the sum of all exponentials, from a maximum and a total."""
     maximum, total = state[:2]
     return maximum + total.log()
 
@@ -162,7 +162,7 @@ def test_softmax_online_gives_the_same_for_all_block_sizes(student, reference, m
 
 @rung.property("softmax_online", rules=("dtype",))
 def test_softmax_online_computes_in_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.normal(2.0, rows=20, n=8, dtype=torch.float64) + 60.0  # costs float32 digits
     assert_agrees_to_float64(student.softmax_online(scores, 3), reference.softmax_online(scores, 3))
 
@@ -238,7 +238,7 @@ def test_merge_states_gives_a_state(student, make, more):
 
 @rung.value("merge_states")
 def test_merge_states_gives_the_numbers_of_the_example(student):
-    """One key of score 0 and two of score ln 2 have the state of the statement."""
+    """Merging a key of score 0 with two keys of score ln 2 gives the state of the statement."""
     first = torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([[1.0, 0.0]])
     second = torch.tensor([2.0]).log(), torch.tensor([2.0]), torch.tensor([[0.0, 2.0]])
     maximum, total, mix = student.merge_states(first, second)
@@ -250,7 +250,7 @@ def test_merge_states_gives_the_numbers_of_the_example(student):
 @rung.value("merge_states")
 @pytest.mark.parametrize("queries", [1, 4, 6], ids="{} queries".format)
 def test_merge_states_works_for_other_states(student, reference, make, queries):
-    """It is right for other numbers, whichever state has the larger maximum."""
+    """The merged state is right for other numbers, whichever maximum is larger."""
     first, second = two_states(make, 5, batch=2, queries=queries)
     assert_agrees(student.merge_states(first, second), reference.merge_states(first, second))
     assert_agrees(student.merge_states(second, first), reference.merge_states(first, second))
@@ -265,7 +265,7 @@ def state_of(scores, values):
 
 @rung.value("merge_states")
 def test_merge_states_of_two_blocks_is_attention(student, make):
-    """When a block of keys is merged with another, mix / total is attention over all of them."""
+    """After the states of two blocks of keys are merged, mix / total is attention over all keys."""
     scores, values = make.normal(2.0, queries=4, keys=9), make.normal(keys=9, d=5)
     first = state_of(scores[:, :3], values[:3])
     second = state_of(scores[:, 3:], values[3:])
@@ -293,7 +293,7 @@ def test_merge_states_takes_empty_states(student, make):
 
 @rung.property("merge_states", rules=("dtype",))
 def test_merge_states_computes_in_float64(student, reference, make):
-    """States in float64 give a state in float64, to its precision."""
+    """States in float64 give a state in float64, to full precision."""
     states = two_states(make, 5, dtype=torch.float64, queries=20)
     assert_agrees_to_float64(
         student.merge_states(*states), reference.merge_states(*states), within=ALL_DIGITS
@@ -401,7 +401,7 @@ def test_flash_attention_can_be_causal(student, reference, make, block_size):
 
 @rung.property("flash_attention", rules=("dtype",))
 def test_flash_attention_computes_in_float64(student, reference, make):
-    """Inputs in float64 give a result in float64, to its precision."""
+    """Inputs in float64 give a result in float64, to full precision."""
     inputs = three(make, batch=2, heads=3, tokens=8, head_dim=5, dtype=torch.float64)
     assert_agrees_to_float64(
         student.flash_attention(*inputs, 3, True), reference.flash_attention(*inputs, 3, True)
@@ -488,7 +488,7 @@ def test_softmax_backward_gives_the_numbers_of_the_example(student):
 @rung.value("softmax_backward")
 @pytest.mark.parametrize("n", [6, 2, 1], ids="rows of {}".format)
 def test_softmax_backward_works_for_other_rows(student, reference, make, n):
-    """It is right for other numbers, each row by itself."""
+    """The gradient is right for other numbers, each row by itself."""
     inputs = weights_and_gradient(make, batch=3, queries=4, n=n)
     assert_agrees(student.softmax_backward(*inputs), reference.softmax_backward(*inputs))
 
@@ -508,7 +508,7 @@ def test_softmax_backward_gives_nothing_to_hidden_keys(student, reference):
 
 @rung.property("softmax_backward", rules=("dtype",))
 def test_softmax_backward_computes_in_float64(student, reference, make):
-    """Weights in float64 give a gradient in float64, to its precision."""
+    """Weights in float64 give a gradient in float64, to full precision."""
     inputs = weights_and_gradient(make, dtype=torch.float64, queries=20, n=7)
     assert_agrees_to_float64(
         student.softmax_backward(*inputs), reference.softmax_backward(*inputs), within=ALL_DIGITS
@@ -560,14 +560,14 @@ def test_attention_backward_works_for_other_sizes(student, reference, make, size
     """The three gradients are right for other numbers, too."""
     inputs = four(make, *sizes)
     theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
-    # Backwards, as they are found.
+    # In the order in which they are computed: values first.
     for number, name in ((2, "grad_values"), (0, "grad_queries"), (1, "grad_keys")):
         assert_agrees(theirs[number], ours[number], what=name)
 
 
 @rung.property("attention_backward", rules=("dtype",))
 def test_attention_backward_computes_in_float64(student, reference, make):
-    """Inputs in float64 give gradients in float64, to its precision."""
+    """Inputs in float64 give gradients in float64, to full precision."""
     inputs = four(make, 2, 5, 3, dtype=torch.float64)
     assert_agrees_to_float64(
         student.attention_backward(*inputs), reference.attention_backward(*inputs)
@@ -587,7 +587,7 @@ def test_attention_backward_survives_large_scores(student, reference, make, cent
     queries = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
     keys = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
     queries[..., 0] = 2.0
-    queries[:, ::2, 0] = -2.0  # one query's scores lie as far below zero as another's above
+    queries[:, ::2, 0] = -2.0  # scores of every other query have the opposite sign
     keys[..., 0] += centre
     values, grad_output = make.normal(batch=1, tokens=5, d=4), make.normal(batch=1, tokens=5, d=4)
     inputs = queries, keys, values, grad_output
@@ -655,15 +655,15 @@ def test_linear_attention_gives_the_numbers_of_the_example(student):
 @rung.value("linear_attention")
 @pytest.mark.parametrize("sizes", [(2, 5, 3, 4), (3, 6, 4, 2)], ids=str)
 def test_linear_attention_works_for_other_sizes(student, reference, make, sizes):
-    """It is right for other numbers, negative ones too."""
+    """The result is right for other numbers, negative ones too."""
     inputs = features_and_values(make, *sizes)
     assert_agrees(student.linear_attention(*inputs), reference.linear_attention(*inputs))
 
 
 @rung.property("linear_attention", rules=("dtype",))
 def test_linear_attention_computes_in_float64(student, reference, make):
-    """Inputs in float64 give a result in float64, to its precision."""
-    # Sums so large that a tiny number, added to be on the safe side, is lost in them.
+    """Inputs in float64 give a result in float64, to full precision."""
+    # Sums so large that adding a tiny number against a division by zero has no effect.
     queries, keys, values = features_and_values(make, 2, 40, 7, 3, dtype=torch.float64)
     inputs = queries, keys, 1000.0 * values
     assert_agrees_to_float64(student.linear_attention(*inputs), reference.linear_attention(*inputs))

@@ -57,21 +57,21 @@ def test_head_weights_of_the_example(student):
 
 @rung.value("head_weights")
 def test_head_weights_of_other_sentences(student, reference, make):
-    """They are right for other sentences and other matrices."""
+    """The weights are right for other sentences and other matrices."""
     inputs = sentences_and_matrices(make)
     assert_agrees(student.head_weights(*inputs, 3), reference.head_weights(*inputs, 3))
 
 
 @rung.property("head_weights", rules=("batch",))
 def test_head_weights_keeps_sentences_apart(student, make):
-    """Another sentence of the batch, with huge scores, leaves weights as they were."""
+    """Huge scores in one sentence leave the weights of other sentences as they were."""
     x, W_query, W_key = sentences_and_matrices(make)
     assert_batch_rows_do_not_mix(lambda x: student.head_weights(x, W_query, W_key, 3), x)
 
 
 @rung.property("head_weights", rules=("dtype",))
 def test_head_weights_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, and is computed to its precision."""
+    """Inputs in float64 give a result in float64, to full precision."""
     x, W_query, W_key = sentences_and_matrices(make, torch.float64)
     x[..., 0], W_query[0], W_key[0] = 1.0, 4.0, 4.0  # scores near 32: float32 rounds them
     inputs = x, W_query, W_key
@@ -137,7 +137,7 @@ def two_matrices(make, dtype=torch.float32):
 
 @rung.shape("bilinear_form")
 def test_bilinear_form_is_as_wide_as_the_tokens(student, make):
-    """Features of the query go down, features of the key go across."""
+    """The result has a row for each feature of the query, a column for each of the key."""
     student.bilinear_form(*two_matrices(make))
 
 
@@ -152,14 +152,14 @@ def test_bilinear_form_of_the_example(student):
 
 @rung.value("bilinear_form")
 def test_bilinear_form_of_other_matrices(student, reference, make):
-    """It is right for other matrices."""
+    """The result is right for other matrices."""
     matrices = two_matrices(make)
     assert_agrees(student.bilinear_form(*matrices), reference.bilinear_form(*matrices))
 
 
 @rung.property("bilinear_form", rules=("dtype",))
 def test_bilinear_form_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, and is computed to its precision."""
+    """Inputs in float64 give a result in float64, to full precision."""
     matrices = two_matrices(make, torch.float64)
     assert_agrees_to_float64(student.bilinear_form(*matrices), reference.bilinear_form(*matrices))
 
@@ -197,7 +197,7 @@ def test_absorb_keys_gives_a_matrix_for_every_head(student, make):
 
 @rung.value("absorb_keys")
 def test_absorb_keys_of_the_example(student):
-    """Two heads of one feature: each multiplies its own columns."""
+    """With two heads of one column each, a head's matrix is the product of its own two columns."""
     W_query = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
     W_up_key = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     expected = torch.tensor([[[1.0, 0.0, 1.0], [0.0] * 3], [[0.0] * 3, [0.0, 2.0, 2.0]]])
@@ -206,7 +206,7 @@ def test_absorb_keys_of_the_example(student):
 
 @rung.value("absorb_keys")
 def test_absorb_keys_of_other_matrices(student, reference, make):
-    """It is right for other matrices and other numbers of heads."""
+    """The result is right for other matrices and other numbers of heads."""
     matrices = query_and_up_key(make)
     for num_heads in (3, 2):
         assert_agrees(
@@ -218,7 +218,7 @@ def test_absorb_keys_of_other_matrices(student, reference, make):
 
 @rung.property("absorb_keys", rules=("dtype",))
 def test_absorb_keys_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, and is computed to its precision."""
+    """Inputs in float64 give a result in float64, to full precision."""
     matrices = query_and_up_key(make, torch.float64)
     assert_agrees_to_float64(student.absorb_keys(*matrices, 3), reference.absorb_keys(*matrices, 3))
 
@@ -246,8 +246,8 @@ def test_absorb_keys_lets_gradients_through(student, reference, make):
 def make_loud(*layers, rows):
     """Let heads of width 4 score 400 or more wherever the first feature of tokens is 1.
 
-    `rows` are the features of queries and keys that do it. A softmax does not see what all scores
-    of a row have in common: right results stay as small.
+    `rows` are the features of queries and keys that get large weights. A softmax ignores a
+    constant that is added to all scores of a row, so right results stay small.
     """
     with torch.no_grad():
         for layer in layers:
@@ -256,7 +256,7 @@ def make_loud(*layers, rows):
 
 
 def make_low(queries, keys, rows):
-    """The same, below zero: scores of -400 or less."""
+    """Like `make_loud`, with a negative sign: scores are -400 or less."""
     make_loud(queries, keys, rows=rows)
     with torch.no_grad():
         keys.weight[rows, 0] *= -1.0
@@ -279,7 +279,7 @@ def two_latent_modules(student, reference):
 
 @rung.shape("LatentCachedAttention")
 def test_latent_cached_attention_gives_an_output_and_a_cache(student, make):
-    """An output for the new tokens comes back, and a cache that grows by as many latents."""
+    """A call returns outputs of the new tokens, and a cache that has grown by as many latents."""
     attention = student.LatentCachedAttention(5, 12, 4, 2)
     _out, cache = attention(make.normal(batch=2, tokens=6, d_in=5))
     _out, cache = attention(make.normal(batch=2, tokens=1, d_in=5), cache)
@@ -301,7 +301,7 @@ def test_latent_cached_attention_with_identity_weights(student, reference):
 
 @rung.value("LatentCachedAttention")
 def test_latent_cached_attention_without_a_cache(student, reference, make):
-    """All tokens at once, without a cache: the output is that of the reference."""
+    """For all tokens at once, without a cache, the output is that of the reference."""
     theirs, ours = two_latent_modules(student, reference)
     x = make.normal(batch=2, tokens=20, d_in=5)
     assert_agrees(theirs(x)[0], ours(x)[0], within=REORDERED, what="the output")
@@ -309,7 +309,7 @@ def test_latent_cached_attention_without_a_cache(student, reference, make):
 
 @rung.value("LatentCachedAttention")
 def test_latent_cached_attention_in_two_chunks(student, reference, make):
-    """Four tokens and then three more: the outputs are those of all seven at once."""
+    """For four tokens and then three more, the outputs equal those of all seven at once."""
     theirs, ours = two_latent_modules(student, reference)
     x = make.normal(batch=2, tokens=7, d_in=5)
     whole = ours(x)[0]
@@ -321,7 +321,7 @@ def test_latent_cached_attention_in_two_chunks(student, reference, make):
 
 @rung.value("LatentCachedAttention")
 def test_latent_cached_attention_token_by_token(student, reference, make):
-    """One token at a time: each gets what it gets when all of them come at once."""
+    """When tokens come one at a time, the outputs equal those of all tokens at once."""
     theirs, ours = two_latent_modules(student, reference)
     x = make.normal(batch=2, tokens=5, d_in=5)
     whole = ours(x)[0]
@@ -354,7 +354,7 @@ def test_latent_cached_attention_takes_none_for_no_past(student, reference, make
 
 @rung.property("LatentCachedAttention", rules=("state",))
 def test_latent_cached_attention_writes_two_texts_in_turn(student, reference, make):
-    """With two caches, one module goes on with one text and with another."""
+    """With two caches, one module continues two texts in turn."""
     theirs, ours = two_latent_modules(student, reference)
     one, other = make.normal(batch=2, tokens=4, d_in=5), make.normal(batch=2, tokens=6, d_in=5)
     _out, cache_of_one = theirs(one[:, :2])
@@ -376,7 +376,7 @@ def test_latent_cached_attention_leaves_its_cache_alone(student, make):
 
 @rung.property("LatentCachedAttention", rules=("bias",))
 def test_latent_cached_attention_has_a_bias_at_the_end_only(student, reference):
-    """Neither the queries nor the way through the latent have a bias; the last layer has one."""
+    """Only the last layer has a bias: the queries and the layers of the latent have none."""
     assert_one_bias(
         student.LatentCachedAttention(7, 12, 3, 5),
         reference.LatentCachedAttention(7, 12, 3, 5),
@@ -386,7 +386,7 @@ def test_latent_cached_attention_has_a_bias_at_the_end_only(student, reference):
 
 @rung.property("LatentCachedAttention", rules=("batch",))
 def test_latent_cached_attention_keeps_sentences_apart(student, reference, make):
-    """Another sentence of the batch, with huge scores, leaves an output as it was."""
+    """Huge scores in one sentence leave the outputs of other sentences as they were."""
     theirs, _ours = two_latent_modules(student, reference)
     x = make.normal(0.5, batch=2, tokens=5, d_in=5)
     assert_batch_rows_do_not_mix(lambda x: theirs(x)[0], x)
@@ -394,7 +394,7 @@ def test_latent_cached_attention_keeps_sentences_apart(student, reference, make)
 
 @rung.property("LatentCachedAttention", rules=("device",))
 def test_latent_cached_attention_works_on_another_device(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     attention = student.LatentCachedAttention(5, 12, 4, 3)
     assert_moves(attention, make.normal(batch=2, tokens=5, d_in=5))
 
@@ -425,7 +425,7 @@ def test_latent_cached_attention_survives_a_head_of_large_scores(student, refere
     theirs, ours = two_latent_modules(student, reference)
     make_loud(ours.W_query, ours.W_up_key, rows=slice(4))
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(5)[0]  # the latent begins with the first feature
+        ours.W_down.weight[0] = torch.eye(5)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0
@@ -438,7 +438,7 @@ def test_latent_cached_attention_hides_the_future_below_minus_a_hundred(student,
     theirs, ours = two_latent_modules(student, reference)
     make_low(ours.W_query, ours.W_up_key, rows=slice(12))
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(5)[0]  # the latent begins with the first feature
+        ours.W_down.weight[0] = torch.eye(5)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0
@@ -461,7 +461,7 @@ def two_rotary_modules(student, reference):
 
 @rung.shape("RotaryAttention")
 def test_rotary_attention_gives_an_output_and_a_cache(student, make):
-    """An output for the new tokens comes back, and a cache that grows by as many."""
+    """A call returns outputs of the new tokens, and a cache that has grown by as many tokens."""
     attention = student.RotaryAttention(5, 16, 4)
     _out, cache = attention(make.normal(batch=2, tokens=6, d_in=5))
     _out, cache = attention(make.normal(batch=2, tokens=1, d_in=5), cache)
@@ -483,7 +483,7 @@ def test_rotary_attention_with_identity_weights(student, reference):
 
 @rung.value("RotaryAttention")
 def test_rotary_attention_without_a_cache(student, reference, make):
-    """All tokens at once, without a cache: the output is that of the reference."""
+    """For all tokens at once, without a cache, the output is that of the reference."""
     theirs, ours = two_rotary_modules(student, reference)
     x = make.normal(batch=2, tokens=20, d_in=5)
     assert_agrees(theirs(x)[0], ours(x)[0], within=REORDERED, what="the output")
@@ -491,7 +491,7 @@ def test_rotary_attention_without_a_cache(student, reference, make):
 
 @rung.value("RotaryAttention")
 def test_rotary_attention_in_two_chunks(student, reference, make):
-    """Four tokens and then three more: the outputs are those of all seven at once."""
+    """For four tokens and then three more, the outputs equal those of all seven at once."""
     theirs, ours = two_rotary_modules(student, reference)
     x = make.normal(batch=2, tokens=7, d_in=5)
     whole = ours(x)[0]
@@ -503,7 +503,7 @@ def test_rotary_attention_in_two_chunks(student, reference, make):
 
 @rung.value("RotaryAttention")
 def test_rotary_attention_token_by_token(student, reference, make):
-    """One token at a time: each gets what it gets when all of them come at once."""
+    """When tokens come one at a time, the outputs equal those of all tokens at once."""
     theirs, ours = two_rotary_modules(student, reference)
     x = make.normal(batch=2, tokens=5, d_in=5)
     whole = ours(x)[0]
@@ -526,7 +526,7 @@ def test_rotary_attention_takes_none_for_no_past(student, reference, make):
 
 @rung.property("RotaryAttention", rules=("state",))
 def test_rotary_attention_writes_two_texts_in_turn(student, reference, make):
-    """With two caches, one module goes on with one text and with another."""
+    """With two caches, one module continues two texts in turn."""
     theirs, ours = two_rotary_modules(student, reference)
     one, other = make.normal(batch=2, tokens=4, d_in=5), make.normal(batch=2, tokens=6, d_in=5)
     _out, cache_of_one = theirs(one[:, :2])
@@ -548,7 +548,7 @@ def test_rotary_attention_leaves_its_cache_alone(student, make):
 
 @rung.property("RotaryAttention", rules=("bias",))
 def test_rotary_attention_has_a_bias_at_the_end_only(student, reference):
-    """Queries, keys and values have no bias; the last layer has one."""
+    """Queries, keys and values have no bias; the last layer has a bias."""
     assert_one_bias(
         student.RotaryAttention(5, 12, 3),
         reference.RotaryAttention(5, 12, 3),
@@ -558,7 +558,7 @@ def test_rotary_attention_has_a_bias_at_the_end_only(student, reference):
 
 @rung.property("RotaryAttention", rules=("batch",))
 def test_rotary_attention_keeps_sentences_apart(student, reference, make):
-    """Another sentence of the batch, with huge scores, leaves an output as it was."""
+    """Huge scores in one sentence leave the outputs of other sentences as they were."""
     theirs, _ours = two_rotary_modules(student, reference)
     x = make.normal(0.5, batch=2, tokens=5, d_in=5)
     assert_batch_rows_do_not_mix(lambda x: theirs(x)[0], x)
@@ -608,7 +608,7 @@ def test_rotary_attention_hides_the_future_below_minus_a_hundred(student, refere
 
 @rung.efficiency("RotaryAttention", rules=("cost",))
 def test_rotary_attention_projects_new_tokens_only(student, make):
-    """One new token after 64 takes at most twice the work of one after 16."""
+    """A new token after 64 others takes at most twice the work of a new token after 16."""
     attention = student.RotaryAttention(256, 256, 16)
     token = make.normal(batch=1, tokens=1, d_in=256)
     _out, short = attention(make.normal(batch=1, tokens=16, d_in=256))
@@ -628,13 +628,13 @@ def two_llamas(student, reference):
 
 @rung.shape("LlamaBlock")
 def test_llama_block_gives_one_vector_per_token(student, make):
-    """Each token comes back as wide as it was, whatever the width of the hidden layer."""
+    """Each output is as wide as its token, whatever the width of the hidden layer."""
     student.LlamaBlock(8, 2, 10)(make.normal(batch=3, tokens=7, d_model=8))
 
 
 @rung.value("LlamaBlock")
 def test_llama_block_of_the_example(student, reference):
-    """With identity matrices and vectors of 0.5 it gives the numbers of the example."""
+    """With identity matrices and vectors of 0.5, the block gives the numbers of the example."""
     theirs, ours = student.LlamaBlock(2, 1, 3), reference.LlamaBlock(2, 1, 3)
     for weight in ours.parameters():
         _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.5)
@@ -660,7 +660,7 @@ def test_llama_block_is_causal(student, reference, make):
 
 @rung.property("LlamaBlock", rules=("length",))
 def test_llama_block_takes_a_short_and_a_long_sentence(student, reference, make):
-    """First a short sentence, and then a longer one."""
+    """The block takes a short sentence, and then a longer one."""
     theirs, ours = two_llamas(student, reference)
     for tokens in (3, 20):
         x = make.normal(12.0, batch=2, tokens=tokens, d_model=8)
@@ -682,7 +682,7 @@ def test_llama_block_learns_two_gains(student, reference):
 
 @rung.property("LlamaBlock", rules=("bias",))
 def test_llama_block_has_a_single_bias(student, reference):
-    """The attention's last layer has a bias, and no other layer has one."""
+    """Only the attention's last layer has a bias."""
     theirs, ours = student.LlamaBlock(8, 2, 10), reference.LlamaBlock(8, 2, 10)
     layers = "queries, keys, values and the feed-forward layers"
     assert_one_bias(theirs, ours, layers, "attention.out_proj")
@@ -690,7 +690,7 @@ def test_llama_block_has_a_single_bias(student, reference):
 
 @rung.stability("LlamaBlock", rules=("eps",))
 def test_llama_block_norms_small_numbers(student, reference, make):
-    """Where numbers are very small, eps decides what the norms make of them."""
+    """Where numbers are very small, the norms depend on eps."""
     theirs, ours = two_llamas(student, reference)
     x = make.normal(1e-3, batch=2, tokens=7, d_model=8)
     assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for small numbers")
@@ -698,10 +698,10 @@ def test_llama_block_norms_small_numbers(student, reference, make):
 
 @rung.property("LlamaBlock", rules=("dtype",))
 def test_llama_block_computes_in_float64(student, reference, make):
-    """After .double(), it takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all of its digits."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = two_llamas(student, reference)
-    # So large that no eps shows. The test compares the block's additions, which are not large.
+    # Inputs so large that eps has no effect. Compared are the block's additions, which are small.
     x = make.normal(1e4, batch=2, tokens=7, d_model=8, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x)
 
@@ -717,7 +717,7 @@ def test_llama_block_keeps_its_input(student, reference, make):
 def test_llama_block_lets_gradients_through(student, reference, make):
     """Gradients reach the input, both gains, the attention and the feed-forward layer."""
     theirs, ours = two_llamas(student, reference)
-    with torch.no_grad():  # a gradient is as large as all that it passes
+    with torch.no_grad():  # a gradient is as large as the weights that it passes
         for weight in ours.parameters():
             weight *= 0.5
     adopt(theirs, ours)
@@ -727,14 +727,14 @@ def test_llama_block_lets_gradients_through(student, reference, make):
 
 # --- EncoderDecoderBlock -------------------------------------------------------------------------
 
-GENTLE_GELU = 0.02  # what goes into the GELU stays within ±0.25: there its tanh form is the same
+GENTLE_GELU = 0.02  # inputs of the GELU stay within ±0.25, where its tanh form agrees
 TRANSLATOR = (8, 2, 11)
 
 
 def translators(student, reference, low=None):
     """The student's block with the weights of the reference, and the reference.
 
-    Scores are one or two; of the attention that is `low`, after this norm, they are about -800.
+    Scores are one or two. `low` names a norm and the attention after it, whose scores are -800.
     """
     theirs = student.EncoderDecoderBlock(*TRANSLATOR)
     ours = reference.EncoderDecoderBlock(*TRANSLATOR)
@@ -756,7 +756,7 @@ def translators(student, reference, low=None):
 
 
 def two_sentences(make, dtype=torch.float32):
-    """Five tokens that are written, seven that are translated, and a mask of these."""
+    """Target sentences of five tokens, source sentences of seven, and a mask of the sources."""
     x = make.normal(batch=2, targets=5, d_model=8, dtype=dtype)
     context = make.normal(batch=2, sources=7, d_model=8, dtype=dtype)
     mask = torch.zeros(2, 7, dtype=torch.bool)
@@ -773,7 +773,7 @@ def test_encoder_decoder_block_gives_one_vector_per_token_of_x(student, make):
 
 @rung.value("EncoderDecoderBlock")
 def test_encoder_decoder_block_adds_what_its_parts_find(student, reference):
-    """With weights of zero and biases of 1, 2 and 3, it gives the answer of the example."""
+    """With weights of zero and biases of 1, 2 and 3, the block gives the answer of the example."""
     theirs, ours = student.EncoderDecoderBlock(2, 1, 3), reference.EncoderDecoderBlock(2, 1, 3)
     added = {"attention.out_proj.bias": 1.0, "cross.out_proj.bias": 2.0}
     added["feed_forward.down.bias"] = 3.0
@@ -799,7 +799,7 @@ def test_encoder_decoder_block_with_the_weights_of_the_reference(student, refere
 
 @rung.value("EncoderDecoderBlock", rules=("computes", "hidden"))
 def test_encoder_decoder_block_hides_what_the_mask_says(student, reference, make):
-    """With a mask, each sentence does without the tokens that are hidden from it."""
+    """With a mask, each sentence ignores the tokens of the context that are hidden from it."""
     theirs, ours = translators(student, reference)
     inputs = two_sentences(make)
     what = "the result with a mask"
@@ -808,7 +808,7 @@ def test_encoder_decoder_block_hides_what_the_mask_says(student, reference, make
 
 @rung.property("EncoderDecoderBlock", rules=("causal",))
 def test_encoder_decoder_block_sees_no_future(student, reference, make):
-    """Whatever later tokens of x hold, nothing before them moves, where all scores are low too."""
+    """Later tokens of x change no output before them, even if all scores are low."""
     theirs, _ = translators(student, reference, low=("norm1", "attention"))
     x, context, _ = two_sentences(make)
     assert_causal(lambda x: theirs(x, context), x)
@@ -844,7 +844,7 @@ def test_encoder_decoder_block_learns_in_three_norms(student, reference):
 
 @rung.property("EncoderDecoderBlock", rules=("bias",))
 def test_encoder_decoder_block_has_four_biases(student, reference):
-    """No bias for queries, keys and values; one for both output layers, for up and for down."""
+    """Queries, keys and values have no bias; both output layers, up and down have a bias."""
     theirs = student.EncoderDecoderBlock(*TRANSLATOR)
     adoption = adopt(theirs, reference.EncoderDecoderBlock(*TRANSLATOR))
     assert_learns_no_more(theirs, "queries, keys and values have no bias here")
@@ -855,7 +855,7 @@ def test_encoder_decoder_block_has_four_biases(student, reference):
 
 @rung.property("EncoderDecoderBlock", rules=("gelu",))
 def test_encoder_decoder_block_has_the_exact_gelu(student, reference, make):
-    """Where large numbers go into the GELU, it is the exact one and not its tanh form."""
+    """For large numbers, the GELU is the exact one, and not its tanh form."""
     theirs = student.EncoderDecoderBlock(*TRANSLATOR)
     ours = reference.EncoderDecoderBlock(*TRANSLATOR)
     adopt(theirs, ours)
@@ -866,15 +866,15 @@ def test_encoder_decoder_block_has_the_exact_gelu(student, reference, make):
 
 @rung.property("EncoderDecoderBlock", rules=("device",))
 def test_encoder_decoder_block_moves_to_another_device(student, make):
-    """Moved to another device, it takes both sequences and the mask from there."""
+    """After a move to another device, the module takes both sequences and the mask from there."""
     assert_moves(student.EncoderDecoderBlock(*TRANSLATOR), *two_sentences(make))
 
 
 @rung.property("EncoderDecoderBlock", rules=("dtype",))
 def test_encoder_decoder_block_computes_in_float64(student, reference, make):
-    """After .double(), it takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all of its digits."""
     theirs, ours = student.EncoderDecoderBlock(8, 2, 11), reference.EncoderDecoderBlock(8, 2, 11)
-    with torch.no_grad():  # so near to 0 the tanh form of the GELU has the same digits
+    with torch.no_grad():  # so near 0, the GELU and its tanh form have the same digits
         for name, weight in ours.named_parameters():
             if name.startswith("feed_forward.up"):
                 weight *= 0.05 * GENTLE_GELU

@@ -47,7 +47,7 @@ def test_embed_tokens_gives_a_vector_per_token(student, make):
 
 @rung.value("embed_tokens")
 def test_embed_tokens_gives_the_vectors_of_the_example(student):
-    """Ids 2, 0, 2 get the vectors of the example: id 2 has another vector at each place."""
+    """Ids 2, 0, 2 get the vectors of the example: the two vectors of id 2 differ."""
     tables = (
         torch.tensor([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]]),
         torch.tensor([[0.1, 0.0], [0.2, 0.0], [0.3, 0.0], [0.4, 0.0]]),
@@ -62,7 +62,7 @@ def test_embed_tokens_gives_the_vectors_of_the_example(student):
 
 @rung.value("embed_tokens")
 def test_embed_tokens_takes_other_ids_and_tables(student, reference, make):
-    """It is right for several rows of ids, and for tables of other sizes."""
+    """The vectors are right for several rows of ids, and for tables of other sizes."""
     given = ids_and_tables(make, 3, 4, 7, 6, 5)
     assert_agrees(student.embed_tokens(*given), reference.embed_tokens(*given))
 
@@ -121,7 +121,7 @@ def test_next_token_loss_gives_the_loss_of_the_example(student):
 
 @rung.value("next_token_loss")
 def test_next_token_loss_takes_other_texts(student, reference, make):
-    """It is right for several rows, and for another vocabulary."""
+    """The loss is right for several rows, and for another vocabulary."""
     given = logits_and_ids(make, 4, 6, 5)
     assert_agrees(student.next_token_loss(*given), reference.next_token_loss(*given))
 
@@ -184,10 +184,10 @@ SMALL = (11, 8, 2, 3, 14, 7)
 
 
 def with_one_set_of_weights(theirs, ours, loud=0.04):
-    """Both models with the weights of the reference.
+    """Give both models the weights of the reference, and return them.
 
-    What goes into a GELU stays as small as `loud` says: its two forms, the exact one and the tanh
-    form, agree there.
+    `loud` scales the inputs of the GELUs. With small inputs, the exact GELU and its tanh form
+    agree.
     """
     with torch.no_grad():
         for path, parameter in ours.named_parameters():
@@ -198,7 +198,7 @@ def with_one_set_of_weights(theirs, ours, loud=0.04):
 
 
 def with_weights_of_the_example(theirs, ours):
-    """Both models with identity matrices, and 0.1 for all else."""
+    """Give both models identity matrices, and vectors of 0.1."""
     for weight in ours.parameters():
         _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.1)
     adopt(theirs, ours)
@@ -218,7 +218,7 @@ def small_texts(make, batch=2, tokens=6):
 
 
 def loss_of(logits, ids):
-    """How badly the next tokens were guessed."""
+    """The mean cross-entropy of the next tokens."""
     return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
@@ -233,7 +233,7 @@ def test_gpt_gives_logits_at_every_position(student, make):
 
 @rung.value("GPT", rules=("computes", "causal", "bias"))
 def test_gpt_with_the_weights_of_the_example(student, reference):
-    """With identity matrices it gives the logits of the example."""
+    """With identity matrices, the model gives the logits of the example."""
     theirs, _ = with_weights_of_the_example(
         student.GPT(*EXAMPLE, 0.0), reference.GPT(*EXAMPLE, 0.0)
     )
@@ -251,7 +251,7 @@ def test_gpt_with_the_weights_of_the_reference(student, reference, make):
 
 @rung.value("GPT", rules=("computes", "causal", "shorter"))
 def test_gpt_takes_short_and_long_texts(student, reference, make):
-    """After a text as long as the context comes a single token, and then a few."""
+    """The model takes a text as long as the context, then a single token, then a few."""
     theirs, ours = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
     for tokens in (7, 1, 4):
         ids = small_texts(make, tokens=tokens)
@@ -262,14 +262,14 @@ def test_gpt_takes_short_and_long_texts(student, reference, make):
 
 @rung.property("GPT", rules=("tied",))
 def test_gpt_has_one_table_for_tokens(student, reference):
-    """The same table looks up tokens and scores them, and no bias is added."""
+    """One table looks up tokens and makes the logits, and no bias is added."""
     theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
     assert_has_one_table(theirs, "token_table", SMALL[0])
 
 
 @rung.property("GPT", rules=("causal",))
 def test_gpt_hides_the_tokens_to_come(student, reference, make):
-    """Another last token leaves the logits before it as they were."""
+    """Changing the last token leaves the logits before it as they were."""
     theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
     ids = small_texts(make, tokens=7)
     other = ids.clone()
@@ -296,7 +296,7 @@ def test_gpt_refuses_a_text_that_is_too_long(student, reference, make):
 
 @rung.property("GPT", rules=("bias",))
 def test_gpt_has_no_bias_for_queries_keys_and_values(student, reference):
-    """Queries, keys and values have no bias, and nothing else is learned."""
+    """Queries, keys and values have no bias, and there are no extra parameters."""
     theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
     assert_learns_no_more(theirs, "queries, keys and values have no bias here", but=SMALL[0])
 
@@ -306,8 +306,8 @@ def test_gpt_drops_something_in_training(student, reference):
     """In training, a head whose only weight is dropped adds nothing to the first token."""
     sizes = (11, 8, 2, 2, 14, 7, 0.5)
     theirs, ours = student.GPT(*sizes), reference.GPT(*sizes)
-    # The first block's attention finds a thousand times its input, and all else adds nothing. The
-    # first eight logits are the features; id 8 has small ones.
+    # The first block's attention multiplies its input by a thousand, and all other layers add
+    # nothing. The first eight logits are the token's features; the features of id 8 are small.
     with torch.no_grad():
         for path, weight in ours.named_parameters():
             if path == "token_table":
@@ -338,7 +338,7 @@ def test_gpt_is_calm_in_evaluation(student, reference, make):
 
 @rung.property("GPT", rules=("device",))
 def test_gpt_works_on_another_device(student, make):
-    """Moved to another device, it takes ids from there."""
+    """After a move to another device, the model takes ids from that device."""
     assert_moves(student.GPT(*SMALL, 0.0), small_texts(make))
 
 
@@ -381,7 +381,7 @@ def state_of(make, dtype=torch.float32, **sizes):
     )
 
 
-STRONG = 0.3, (0.7, 0.9), 0.05  # lr, betas and eps so large that each of them shows
+STRONG = 0.3, (0.7, 0.9), 0.05  # lr, betas and eps are so large that a mistake in any of them shows
 
 
 @rung.shape("adamw_step", rules=("returns", "leading"))
@@ -393,7 +393,7 @@ def test_adamw_step_gives_three_tensors(student, make, sizes):
 
 @rung.value("adamw_step")
 def test_adamw_step_gives_the_numbers_of_the_example(student):
-    """The first step leads from 1 to 0.6773, and leaves 0.6 and 0.4."""
+    """The first step gives the parameter 0.6773, the momentum 0.6 and the square 0.4."""
     weight, zero = torch.tensor([1.0]), torch.tensor([0.0])
     result = student.adamw_step(weight, torch.tensor([2.0]), zero, zero, 1, *STRONG, 0.1)
     expected = torch.tensor([0.677317]), torch.tensor([0.6]), torch.tensor([0.4])
@@ -404,7 +404,7 @@ def test_adamw_step_gives_the_numbers_of_the_example(student):
 @rung.value("adamw_step")
 @pytest.mark.parametrize(("step", "decay"), [(1, 0.0), (2, 0.2), (7, 0.4)])
 def test_adamw_step_takes_other_steps(student, reference, make, step, decay):
-    """It is right for later steps, other gradients, and with and without a decay."""
+    """The results are right at steps 1, 2 and 7, for random tensors, with and without decay."""
     given = *state_of(make, d_out=3, d_in=4), step, *STRONG, decay
     assert_agrees(student.adamw_step(*given), reference.adamw_step(*given))
 
@@ -420,7 +420,7 @@ def test_adamw_step_computes_in_float64(student, reference, make):
 
 @rung.property("adamw_step", rules=("unchanged",))
 def test_adamw_step_builds_new_tensors(student, make):
-    """The four tensors that come in stay as they were."""
+    """The four tensors passed in stay as they were."""
     assert_input_unchanged(student.adamw_step, *state_of(make, n=6), 2, *STRONG, 0.1)
 
 
@@ -436,13 +436,13 @@ def test_generate_returns_the_prompt_and_the_new_ids(student, make, batch, token
 
 
 def adds_up(context_length):
-    """The model of the example: the likeliest next id is the sum of all that it sees, modulo 10."""
+    """The example's model: the likeliest next id is the sum of all visible ids, modulo 10."""
     return TableModel(torch.eye(10), torch.arange(10).repeat(context_length, 1))
 
 
 @rung.value("generate")
 def test_generate_begins_as_in_the_example(student):
-    """A model that adds up what it sees continues 1 and 2 with 3 and 6."""
+    """A model that adds up all visible ids continues 1 and 2 with 3 and 6."""
     written = student.generate(adds_up(4), torch.tensor([[1, 2]]), 2, 4)
     assert_agrees(written, torch.tensor([[1, 2, 3, 6]]), what="the ids of the example")
 
@@ -457,7 +457,7 @@ def test_generate_writes_what_the_model_finds_likeliest(student, reference, make
 
 @rung.property("generate", rules=("context",))
 def test_generate_goes_on_as_in_the_example(student):
-    """If it sees three ids, it goes on with 1 and 0."""
+    """If the model sees only three ids, the text of the example goes on with 1 and 0."""
     written = student.generate(adds_up(3), torch.tensor([[1, 2]]), 4, 3)
     assert_agrees(written, torch.tensor([[1, 2, 3, 6, 1, 0]]), what="the ids of the example")
 
@@ -473,7 +473,7 @@ def test_generate_shows_the_model_the_last_ids(student, reference, make, tokens)
 
 @rung.property("generate", rules=("zero",))
 def test_generate_may_write_nothing(student, make):
-    """Without new ids, the prompt comes back."""
+    """With no new ids to write, the prompt comes back."""
     ids = make.integers(0, 11, batch=2, tokens=3)
     model = table_model(make, vocab=11, context_length=5)
     assert_agrees(student.generate(model, ids, 0, 5), ids)
@@ -518,7 +518,7 @@ def test_sample_next_gives_an_int(student):
 
 @rung.value("sample_next")
 def test_sample_next_gives_the_ids_of_the_example(student):
-    """For u = 0.6 it is id 2, and id 3 with top_k = 2 or top_p = 0.65."""
+    """For u = 0.6, the result is id 2, and id 3 with top_k = 2 or top_p = 0.65."""
     for settings, expected in (((), 2), ((1.0, 2), 3), ((1.0, None, 0.65), 3)):
         chosen = student.sample_next(few_ids(), 0.6, *settings)
         given = ", ".join(map(str, (0.6, *settings)))
@@ -542,7 +542,7 @@ def test_sample_next_gives_the_ids_of_the_example(student):
     ids=["plain", "temperature", "top_k", "top_p", "temperature and top_p", "all three"],
 )
 def test_sample_next_chooses_other_ids(student, reference, settings):
-    """It is right for other logits, for each setting alone, and for some of them together."""
+    """The id is right for other logits, for each setting alone and for some settings together."""
     assert_chooses(student, reference, more_ids(), TENTHS, *settings)
 
 
@@ -563,7 +563,7 @@ def test_sample_next_takes_a_large_top_k(student, reference):
 @rung.property("sample_next", rules=("ends",))
 @pytest.mark.parametrize("u", [0.0, 1 - 2**-53], ids=["u = 0", "u just below 1"])
 def test_sample_next_stays_among_the_kept_ids(student, reference, u):
-    """At both ends of the line there is an id that was kept."""
+    """For u = 0 and for u just below 1, the result is a kept id."""
     assert_chooses(student, reference, more_ids(), [*TENTHS, u], 1.0, 2)
 
 
@@ -600,7 +600,7 @@ def cached_models(student, reference, dropout=0.0, loud=0.04):
 
 @rung.shape("CachedGPT")
 def test_cached_gpt_gives_logits_and_a_cache(student, make):
-    """Logits of the new tokens come back, and with them a cache that can be passed on."""
+    """A call returns logits of the new tokens, and a cache for the next call."""
     model = student.CachedGPT(*SMALL, 0.0)
     _logits, cache = model(small_texts(make, tokens=3))
     _logits, cache = model(small_texts(make, tokens=1), cache)
@@ -621,7 +621,7 @@ def test_cached_gpt_with_the_weights_of_the_example(student, reference):
 
 @rung.value("CachedGPT")
 def test_cached_gpt_without_a_cache(student, reference, make):
-    """All tokens at once, without a cache: the logits are those of the reference."""
+    """For all tokens at once, without a cache, the logits are those of the reference."""
     theirs, ours = cached_models(student, reference)
     ids = small_texts(make)
     assert_agrees(theirs(ids)[0], ours(ids)[0], within=REORDERED, what="the logits")
@@ -629,7 +629,7 @@ def test_cached_gpt_without_a_cache(student, reference, make):
 
 @rung.value("CachedGPT")
 def test_cached_gpt_in_three_chunks(student, reference, make):
-    """Three tokens, one, and three more: the logits are those of all seven at once."""
+    """For three tokens, then one, then three, the logits equal those of all seven at once."""
     theirs, ours = cached_models(student, reference)
     ids = small_texts(make, tokens=7)
     cache, found = None, []
@@ -646,7 +646,7 @@ def test_cached_gpt_in_three_chunks(student, reference, make):
 
 @rung.property("CachedGPT", rules=("state",))
 def test_cached_gpt_can_use_a_cache_twice(student, reference, make):
-    """Another text in between leaves no trace."""
+    """The same cache can be used twice, with another text in between."""
     theirs, ours = cached_models(student, reference)
     ids = small_texts(make)
     _logits, cache = theirs(ids[:, :4])
@@ -680,21 +680,21 @@ def test_cached_gpt_refuses_a_text_that_is_too_long(student, reference, make):
 
 @rung.property("CachedGPT", rules=("tied",))
 def test_cached_gpt_has_one_table_for_tokens(student, reference):
-    """The same table looks up tokens and scores them, and no bias is added."""
+    """One table looks up tokens and makes the logits, and no bias is added."""
     theirs, _ = cached_models(student, reference)
     assert_has_one_table(theirs, "token_table", SMALL[0])
 
 
 @rung.property("CachedGPT", rules=("bias",))
 def test_cached_gpt_has_no_bias_for_queries_keys_and_values(student, reference):
-    """Queries, keys and values have no bias, and nothing else is learned."""
+    """Queries, keys and values have no bias, and there are no extra parameters."""
     theirs, _ = cached_models(student, reference)
     assert_learns_no_more(theirs, "queries, keys and values have no bias here", but=SMALL[0])
 
 
 @rung.property("CachedGPT", rules=("dropout",))
 def test_cached_gpt_drops_nothing(student, reference, make):
-    """In training and with dropout, the logits are those of the reference."""
+    """Even in training with dropout, the logits are those of the reference: nothing is dropped."""
     theirs, ours = cached_models(student, reference, dropout=0.5)
     ids = small_texts(make)
     logits = theirs.train()(ids)[0]
@@ -703,7 +703,7 @@ def test_cached_gpt_drops_nothing(student, reference, make):
 
 @rung.property("CachedGPT", rules=("device",))
 def test_cached_gpt_works_on_another_device(student, make):
-    """Moved to another device, it takes ids from there."""
+    """After a move to another device, the model takes ids from that device."""
     assert_moves(student.CachedGPT(*SMALL, 0.0), small_texts(make))
 
 
@@ -738,7 +738,7 @@ def test_cached_gpt_can_be_trained(student, reference, make):
 
 @rung.efficiency("CachedGPT", rules=("cost",))
 def test_cached_gpt_reads_only_new_tokens(student, reference, make):
-    """One token after 64 takes at most twice the work of one after 16."""
+    """A new token after 64 others takes at most twice the work of a new token after 16."""
     sizes = (29, 96, 4, 2, 250, 70, 0.0)
     model, _ = with_one_set_of_weights(student.CachedGPT(*sizes), reference.CachedGPT(*sizes))
     ids = make.integers(0, 29, batch=1, tokens=65)

@@ -26,7 +26,7 @@ from grader.testing import (
 
 @rung.shape("repeat_kv")
 def test_repeat_kv_gives_three_times_as_many_heads(student, make):
-    """Two heads become six with groups = 3, and nothing else grows."""
+    """Two heads become six with groups = 3, and no other dimension grows."""
     student.repeat_kv(make.normal(batch=4, kv_heads=2, tokens=5, head_dim=7), 3)
 
 
@@ -40,7 +40,7 @@ def test_repeat_kv_writes_every_head_twice(student):
 
 @rung.value("repeat_kv")
 def test_repeat_kv_works_for_other_sizes(student, reference, make):
-    """It is right for other numbers of heads, tokens and copies."""
+    """The result is right for other numbers of heads, tokens and copies."""
     x = make.normal(batch=2, kv_heads=3, tokens=5, head_dim=4)
     assert_agrees(student.repeat_kv(x, 6), reference.repeat_kv(x, 6))
 
@@ -77,7 +77,7 @@ def test_repeat_kv_lets_gradients_through(student, reference, make):
 def make_one_head_loud(*layers):
     """Let head 0, of width 4, score about 800 wherever the first feature of tokens is 1.
 
-    A softmax does not see what all scores of a row have in common: right results stay as small.
+    A softmax ignores a constant that is added to all scores of a row: right results stay small.
     """
     with torch.no_grad():
         for layer in layers:
@@ -111,7 +111,7 @@ def test_grouped_query_attention_gives_one_vector_per_token(student, make):
 
 @rung.value("GroupedQueryAttention")
 def test_grouped_query_attention_with_identity_weights(student, reference):
-    """With identity matrices and zero biases it gives the answer of the example."""
+    """With identity matrices and zero biases, the module gives the answer of the example."""
     theirs = student.GroupedQueryAttention(4, 4, 2, 1)
     adopt_identity_weights(theirs, reference.GroupedQueryAttention(4, 4, 2, 1))
     expected = torch.tensor([[[1.0, 0.0, 1.0, 0.0], [0.0558, 1.8884, 0.3302, 1.3395]]])
@@ -122,7 +122,7 @@ def test_grouped_query_attention_with_identity_weights(student, reference):
 
 @rung.value("GroupedQueryAttention")
 def test_grouped_query_attention_with_the_weights_of_the_reference(student, reference, make):
-    """With the same weights, six query heads find their two heads of keys and values."""
+    """With the same weights, six query heads use the right two heads of keys and values."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 2)
     ours = reference.GroupedQueryAttention(5, 24, 6, 2)
     adopt(theirs, ours)
@@ -132,7 +132,7 @@ def test_grouped_query_attention_with_the_weights_of_the_reference(student, refe
 
 @rung.value("GroupedQueryAttention", rules=("computes", "length"))
 def test_grouped_query_attention_takes_sentences_of_any_length(student, reference, make):
-    """After a long sentence comes a short one, and then a longer one."""
+    """The module takes a long sentence, then a short one, and then a longer one."""
     theirs, ours = (
         student.GroupedQueryAttention(5, 12, 4, 2),
         reference.GroupedQueryAttention(5, 12, 4, 2),
@@ -145,7 +145,7 @@ def test_grouped_query_attention_takes_sentences_of_any_length(student, referenc
 
 @rung.property("GroupedQueryAttention", rules=("bias",))
 def test_grouped_query_attention_has_a_bias_at_the_end_only(student, reference):
-    """Queries, keys and values have no bias; the last layer has one."""
+    """Queries, keys and values have no bias; the last layer has a bias."""
     assert_one_bias(
         student.GroupedQueryAttention(5, 12, 4, 2),
         reference.GroupedQueryAttention(5, 12, 4, 2),
@@ -155,7 +155,7 @@ def test_grouped_query_attention_has_a_bias_at_the_end_only(student, reference):
 
 @rung.property("GroupedQueryAttention", rules=("batch",))
 def test_grouped_query_attention_keeps_sentences_apart(student, reference, make):
-    """Another sentence of the batch, with huge scores, leaves an output as it was."""
+    """Huge scores in one sentence leave the outputs of other sentences as they were."""
     theirs = student.GroupedQueryAttention(5, 12, 4, 2)
     adopt(theirs, reference.GroupedQueryAttention(5, 12, 4, 2))
     assert_batch_rows_do_not_mix(theirs, make.normal(0.5, batch=2, tokens=5, d_in=5))
@@ -163,7 +163,7 @@ def test_grouped_query_attention_keeps_sentences_apart(student, reference, make)
 
 @rung.property("GroupedQueryAttention", rules=("device",))
 def test_grouped_query_attention_works_on_another_device(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(student.GroupedQueryAttention(5, 12, 4, 2), make.normal(batch=2, tokens=5, d_in=5))
 
 
@@ -246,7 +246,7 @@ def test_causal_mask_after_hides_the_key_of_the_example(student):
 @rung.value("causal_mask_after")
 @pytest.mark.parametrize(("seen", "tokens"), [(2, 4), (5, 3), (4, 1), (0, 3)])
 def test_causal_mask_after_fits_any_past(student, reference, seen, tokens):
-    """It is right for other numbers of old and new tokens, no past included."""
+    """The mask is right for other numbers of old and new tokens, also without old ones."""
     assert_agrees(
         student.causal_mask_after(seen, tokens), reference.causal_mask_after(seen, tokens)
     )
@@ -259,7 +259,7 @@ THREE_TOKENS = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [2.0, 2.0]]])
 
 @rung.shape("CachedAttention")
 def test_cached_attention_gives_an_output_and_a_cache(student, make):
-    """An output for the new tokens comes back, and a cache that grows by as many."""
+    """A call returns outputs of the new tokens, and a cache that has grown by as many tokens."""
     attention = student.CachedAttention(5, 12, 4)
     _out, cache = attention(make.normal(batch=2, tokens=6, d_in=5))
     _out, cache = attention(make.normal(batch=2, tokens=1, d_in=5), cache)
@@ -281,7 +281,7 @@ def test_cached_attention_with_identity_weights(student, reference):
 
 @rung.value("CachedAttention")
 def test_cached_attention_without_a_cache(student, reference, make):
-    """All tokens at once, without a cache: the output is that of the reference."""
+    """For all tokens at once, without a cache, the output is that of the reference."""
     theirs, ours = student.CachedAttention(5, 12, 4), reference.CachedAttention(5, 12, 4)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=20, d_in=5)
@@ -290,7 +290,7 @@ def test_cached_attention_without_a_cache(student, reference, make):
 
 @rung.value("CachedAttention")
 def test_cached_attention_in_two_chunks(student, reference, make):
-    """Four tokens and then three more: the outputs are those of all seven at once."""
+    """For four tokens and then three more, the outputs equal those of all seven at once."""
     theirs, ours = student.CachedAttention(5, 12, 4), reference.CachedAttention(5, 12, 4)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=7, d_in=5)
@@ -303,7 +303,7 @@ def test_cached_attention_in_two_chunks(student, reference, make):
 
 @rung.value("CachedAttention")
 def test_cached_attention_token_by_token(student, reference, make):
-    """One token at a time: each gets what it gets when all of them come at once."""
+    """When tokens come one at a time, the outputs equal those of all tokens at once."""
     theirs, ours = student.CachedAttention(5, 12, 4), reference.CachedAttention(5, 12, 4)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5)
@@ -326,7 +326,7 @@ def test_cached_attention_takes_none_for_no_past(student, reference, make):
 
 @rung.property("CachedAttention", rules=("state",))
 def test_cached_attention_writes_two_texts_in_turn(student, reference, make):
-    """With two caches, one module goes on with one text and with another."""
+    """With two caches, one module continues two texts in turn."""
     theirs, ours = student.CachedAttention(5, 12, 4), reference.CachedAttention(5, 12, 4)
     adopt(theirs, ours)
     one, other = make.normal(batch=2, tokens=4, d_in=5), make.normal(batch=2, tokens=6, d_in=5)
@@ -347,7 +347,7 @@ def test_cached_attention_leaves_its_cache_alone(student, make):
 
 @rung.property("CachedAttention", rules=("bias",))
 def test_cached_attention_has_a_bias_at_the_end_only(student, reference):
-    """Queries, keys and values have no bias; the last layer has one."""
+    """Queries, keys and values have no bias; the last layer has a bias."""
     assert_one_bias(
         student.CachedAttention(5, 12, 4),
         reference.CachedAttention(5, 12, 4),
@@ -357,7 +357,7 @@ def test_cached_attention_has_a_bias_at_the_end_only(student, reference):
 
 @rung.property("CachedAttention", rules=("batch",))
 def test_cached_attention_keeps_sentences_apart(student, reference, make):
-    """Another sentence of the batch, with huge scores, leaves an output as it was."""
+    """Huge scores in one sentence leave the outputs of other sentences as they were."""
     theirs = student.CachedAttention(5, 12, 4)
     adopt(theirs, reference.CachedAttention(5, 12, 4))
     x = make.normal(0.5, batch=2, tokens=5, d_in=5)
@@ -366,7 +366,7 @@ def test_cached_attention_keeps_sentences_apart(student, reference, make):
 
 @rung.property("CachedAttention", rules=("device",))
 def test_cached_attention_works_on_another_device(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(student.CachedAttention(5, 12, 4), make.normal(batch=2, tokens=5, d_in=5))
 
 
@@ -416,7 +416,7 @@ def test_cached_attention_hides_the_future_below_minus_a_hundred(student, refere
 
 @rung.efficiency("CachedAttention", rules=("cost",))
 def test_cached_attention_projects_new_tokens_only(student, make):
-    """One new token after 64 takes at most twice the work of one after 16."""
+    """A new token after 64 others takes at most twice the work of a new token after 16."""
     attention = student.CachedAttention(192, 256, 4)
     token = make.normal(batch=1, tokens=1, d_in=192)
     _out, short = attention(make.normal(batch=1, tokens=16, d_in=192))
@@ -436,7 +436,7 @@ def test_latent_attention_gives_one_vector_per_token(student, make):
 
 @rung.value("LatentAttention")
 def test_latent_attention_with_identity_weights(student, reference):
-    """With identity matrices, only what fits into the latent gets through."""
+    """With identity matrices, only the features that fit into the latent reach the output."""
     theirs = student.LatentAttention(4, 4, 2, 2)
     adopt_identity_weights(theirs, reference.LatentAttention(4, 4, 2, 2))
     expected = torch.tensor([[[1.0, 0.0, 0.0, 0.0], [0.0558, 1.8884, 0.0, 0.0]]])
@@ -450,13 +450,13 @@ def test_latent_attention_with_the_weights_of_the_reference(student, reference, 
     ours = reference.LatentAttention(7, 15, 3, 4)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=6, d_in=7)
-    # Four matrices in a row, which answers multiply in any order.
+    # An output is a product of four matrices, which answers multiply in any order.
     assert_agrees(theirs(x), ours(x), within=REORDERED)
 
 
 @rung.value("LatentAttention", rules=("computes", "length"))
 def test_latent_attention_takes_sentences_of_any_length(student, reference, make):
-    """After a long sentence comes a short one, and then a longer one."""
+    """The module takes a long sentence, then a short one, and then a longer one."""
     theirs, ours = student.LatentAttention(5, 12, 4, 3), reference.LatentAttention(5, 12, 4, 3)
     adopt(theirs, ours)
     for tokens in (9, 1, 24):
@@ -466,7 +466,7 @@ def test_latent_attention_takes_sentences_of_any_length(student, reference, make
 
 @rung.property("LatentAttention", rules=("bias",))
 def test_latent_attention_has_a_bias_at_the_end_only(student, reference):
-    """Neither the queries nor the way through the latent have a bias; the last layer has one."""
+    """Only the last layer has a bias: the queries and the layers of the latent have none."""
     assert_one_bias(
         student.LatentAttention(7, 12, 3, 5),
         reference.LatentAttention(7, 12, 3, 5),
@@ -476,7 +476,7 @@ def test_latent_attention_has_a_bias_at_the_end_only(student, reference):
 
 @rung.property("LatentAttention", rules=("batch",))
 def test_latent_attention_keeps_sentences_apart(student, reference, make):
-    """Another sentence of the batch, with huge scores, leaves an output as it was."""
+    """Huge scores in one sentence leave the outputs of other sentences as they were."""
     theirs = student.LatentAttention(5, 12, 4, 3)
     adopt(theirs, reference.LatentAttention(5, 12, 4, 3))
     assert_batch_rows_do_not_mix(theirs, make.normal(0.5, batch=2, tokens=5, d_in=5))
@@ -484,7 +484,7 @@ def test_latent_attention_keeps_sentences_apart(student, reference, make):
 
 @rung.property("LatentAttention", rules=("device",))
 def test_latent_attention_works_on_another_device(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(student.LatentAttention(5, 12, 4, 3), make.normal(batch=2, tokens=5, d_in=5))
 
 
@@ -521,7 +521,7 @@ def test_latent_attention_survives_a_head_of_large_scores(student, reference, ma
     theirs, ours = student.LatentAttention(5, 12, 3, 4), reference.LatentAttention(5, 12, 3, 4)
     make_one_head_loud(ours.W_query, ours.W_up_key)
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(5)[0]  # the latent begins with the first feature
+        ours.W_down.weight[0] = torch.eye(5)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0
@@ -534,7 +534,7 @@ def test_latent_attention_hides_the_future_below_minus_a_hundred(student, refere
     theirs, ours = student.LatentAttention(5, 12, 3, 4), reference.LatentAttention(5, 12, 3, 4)
     make_scores_low(ours.W_query, ours.W_up_key)
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(5)[0]  # the latent begins with the first feature
+        ours.W_down.weight[0] = torch.eye(5)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0

@@ -46,7 +46,7 @@ def test_split_heads_cuts_two_tokens_into_halves(student):
 
 @rung.value("split_heads")
 def test_split_heads_works_for_other_sizes(student, reference, make):
-    """It is right for other numbers of sentences, tokens and heads."""
+    """The result is right for other numbers of sentences, tokens and heads."""
     x = make.normal(batch=2, tokens=5, d_out=12)
     assert_agrees(student.split_heads(x, 4), reference.split_heads(x, 4))
 
@@ -89,7 +89,7 @@ def test_split_heads_lets_gradients_through(student, reference, make):
 
 @rung.shape("merge_heads")
 def test_merge_heads_gives_back_as_many_tokens(student, make):
-    """The heads' features stand side by side, num_heads * head_dim in a row."""
+    """Each token has the features of all heads in a row, num_heads * head_dim of them."""
     student.merge_heads(make.normal(batch=2, num_heads=3, tokens=5, head_dim=2))
 
 
@@ -103,7 +103,7 @@ def test_merge_heads_joins_two_heads(student):
 
 @rung.value("merge_heads")
 def test_merge_heads_works_for_other_sizes(student, reference, make):
-    """It is right for other numbers of sentences, tokens and heads."""
+    """The result is right for other numbers of sentences, tokens and heads."""
     x = make.normal(batch=2, num_heads=4, tokens=5, head_dim=3)
     assert_agrees(student.merge_heads(x), reference.merge_heads(x))
 
@@ -196,7 +196,7 @@ def dropping_wrapper(student, reference, make):
 
 @rung.shape("MultiHeadAttentionWrapper", rules=("parameters",))
 def test_wrapper_shows_its_parameters(student):
-    """The parameters of all heads can be found by an optimiser."""
+    """An optimiser finds the parameters of all heads."""
     parameters = student.MultiHeadAttentionWrapper(3, 4, 8, 0.0, 2).parameters()
     count = sum(parameter.numel() for parameter in parameters.values())
     assert_that(
@@ -216,7 +216,7 @@ def test_wrapper_puts_heads_side_by_side(student, make):
 
 @rung.value("MultiHeadAttentionWrapper")
 def test_wrapper_with_identity_weights_says_everything_twice(student, reference):
-    """With every weight matrix the identity, both heads give the answer of the example."""
+    """With identity matrices as weights, both heads give the answer of the example."""
     theirs = student.MultiHeadAttentionWrapper(2, 2, 3, 0.0, 2)
     adopt_identity_weights(theirs, reference.MultiHeadAttentionWrapper(2, 2, 3, 0.0, 2))
     head = torch.tensor([[[1.0, 0.0], [0.055807, 1.888386], [1.876494, 1.973228]]])
@@ -269,7 +269,7 @@ def test_wrapper_has_biases_only_when_asked(student, reference):
 
 @rung.property("MultiHeadAttentionWrapper", rules=("dropout",))
 def test_wrapper_drops_weights_and_nothing_else(student, reference, make):
-    """Dropout falls on the attention weights of each head: not on scores, values or the result."""
+    """Dropout acts on the attention weights of each head: not on scores, values or the result."""
     theirs, ours, x = dropping_wrapper(student, reference, make)
     weights = ours.eval()(x).detach().chunk(4, dim=-1)
     dropped = theirs.train()(x).chunk(4, dim=-1)
@@ -287,14 +287,14 @@ def test_wrapper_drops_nothing_in_evaluation(student, reference, make):
 
 @rung.property("MultiHeadAttentionWrapper", rules=("device",))
 def test_wrapper_moves_to_another_device(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     attention = student.MultiHeadAttentionWrapper(3, 4, 6, 0.0, 2)
     assert_moves(attention, make.normal(batch=2, tokens=6, d_in=3))
 
 
 @rung.property("MultiHeadAttentionWrapper", rules=("dtype",))
 def test_wrapper_computes_in_float64(student, reference, make):
-    """After .double(), it takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all of its digits."""
     theirs, ours = small_wrapper(student, reference)
     x = make.normal(batch=2, tokens=6, d_in=3, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
@@ -354,7 +354,7 @@ def test_multi_head_attention_gives_one_vector_per_token(student, make):
 
 @rung.value("MultiHeadAttention")
 def test_multi_head_attention_with_identity_weights(student, reference):
-    """With identity matrices and zero biases it gives the answer of the example."""
+    """With identity matrices and zero biases, the module gives the answer of the example."""
     theirs = student.MultiHeadAttention(4, 4, 3, 0.0, 2)
     adopt_identity_weights(theirs, reference.MultiHeadAttention(4, 4, 3, 0.0, 2))
     # A third token fills the context: neither of the two may see it.
@@ -425,7 +425,7 @@ def test_multi_head_attention_keeps_its_heads_apart(student, reference, make):
 
 @rung.property("MultiHeadAttention", rules=("bias",))
 def test_multi_head_attention_has_biases_only_when_asked(student, reference):
-    """Queries, keys and values have no bias unless asked; the last layer has one."""
+    """Queries, keys and values have no bias unless asked; the last layer always has a bias."""
     assert_follows_qkv_bias(
         student.MultiHeadAttention(4, 6, 7, 0.0, 2),
         reference.MultiHeadAttention(4, 6, 7, 0.0, 2),
@@ -436,7 +436,7 @@ def test_multi_head_attention_has_biases_only_when_asked(student, reference):
 
 @rung.property("MultiHeadAttention", rules=("dropout",))
 def test_multi_head_attention_drops_weights_and_nothing_else(student, reference, make):
-    """Dropout falls on the attention weights of each head: not on scores, values or the result."""
+    """Dropout acts on the attention weights of each head: not on scores, values or the result."""
     theirs, ours, x, bias = dropping_layer(student, reference, make)
     weights = (ours.eval()(x).detach() - bias).chunk(4, dim=-1)
     dropped = (theirs.train()(x) - bias).chunk(4, dim=-1)
@@ -454,14 +454,14 @@ def test_multi_head_attention_drops_nothing_in_evaluation(student, reference, ma
 
 @rung.property("MultiHeadAttention", rules=("device",))
 def test_multi_head_attention_moves_to_another_device(student, make):
-    """Moved to another device, it takes inputs from there, and its mask goes along."""
+    """After a move to another device, the module takes inputs there: its mask has moved too."""
     attention = student.MultiHeadAttention(4, 6, 7, 0.0, 2)
     assert_moves(attention, make.normal(batch=2, tokens=7, d_in=4))
 
 
 @rung.property("MultiHeadAttention", rules=("dtype",))
 def test_multi_head_attention_computes_in_float64(student, reference, make):
-    """After .double(), it takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all of its digits."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs = student.MultiHeadAttention(4, 8, 7, 0.0, 2)
     ours = reference.MultiHeadAttention(4, 8, 7, 0.0, 2)

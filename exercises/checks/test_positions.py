@@ -45,14 +45,14 @@ def test_sinusoidal_positions_of_three_tokens(student):
 @rung.value("sinusoidal_positions")
 @pytest.mark.parametrize(("num_tokens", "d_model"), [(5, 6), (10, 8)])
 def test_sinusoidal_positions_fits_any_size(student, reference, num_tokens, d_model):
-    """It is right for other numbers of tokens and features."""
+    """The table is right for other numbers of tokens and features."""
     theirs = student.sinusoidal_positions(num_tokens, d_model)
     assert_agrees(theirs, reference.sinusoidal_positions(num_tokens, d_model))
 
 
 @rung.property("sinusoidal_positions", rules=("sizes",))
 def test_sinusoidal_positions_of_a_single_pair(student, reference):
-    """One pair of features is wide enough, one token is long enough, and 80 are not too many."""
+    """The table is right for one pair of features, for one token and for 80 tokens."""
     for num_tokens, d_model in ((4, 2), (1, 10), (80, 4)):
         theirs = student.sinusoidal_positions(num_tokens, d_model)
         ours = reference.sinusoidal_positions(num_tokens, d_model)
@@ -64,7 +64,7 @@ def test_sinusoidal_positions_of_a_single_pair(student, reference):
 
 @rung.shape("apply_rope")
 def test_apply_rope_keeps_the_shape(student, make):
-    """The result has the shape and dtype of x, heads or not."""
+    """The result has the shape and dtype of x, with and without heads."""
     student.apply_rope(make.normal(batch=2, heads=3, tokens=5, d=8), torch.arange(5))
     student.apply_rope(make.normal(tokens=5, d=6), torch.arange(5))
 
@@ -87,7 +87,7 @@ def test_apply_rope_turns_the_token_of_the_example(student):
     ],
 )
 def test_apply_rope_works_for_other_sizes(student, reference, make, leading):
-    """It is right for other sizes, with batch and heads and without, and positions from 0 on."""
+    """At positions from 0 on, other sizes are right, with and without a batch and heads."""
     x = make.normal(**leading, tokens=5, d=8)
     assert_agrees(student.apply_rope(x, torch.arange(5)), reference.apply_rope(x, torch.arange(5)))
 
@@ -115,7 +115,7 @@ def test_apply_rope_uses_the_theta_it_is_given(student, reference, make):
 
 @rung.property("apply_rope", rules=("positions",))
 def test_apply_rope_changes_no_length(student, make):
-    """A turned pair is as long as it was, however far the position."""
+    """A rotation keeps the length of each pair, at any position."""
     x = make.normal(tokens=5, d=8)
     turned = student.apply_rope(x, torch.tensor([7, 63, 64, 11, 120]))
     before, after = (pairs.unflatten(-1, (-1, 2)).norm(dim=-1) for pairs in (x, turned))
@@ -150,7 +150,7 @@ def test_apply_rope_makes_scores_see_distances_only(student, make):
 
 @rung.property("apply_rope", rules=("sizes",))
 def test_apply_rope_turns_a_single_pair_of_a_single_token(student, reference, make):
-    """One pair of features is wide enough, and one token long enough."""
+    """The result is right for a single pair of features and for a single token."""
     for tokens, d in ((4, 2), (1, 6)):
         x, positions = make.normal(tokens=tokens, d=d), torch.arange(tokens)
         theirs, ours = student.apply_rope(x, positions), reference.apply_rope(x, positions)
@@ -159,7 +159,7 @@ def test_apply_rope_turns_a_single_pair_of_a_single_token(student, reference, ma
 
 @rung.property("apply_rope", rules=("dtype",))
 def test_apply_rope_keeps_float64(student, reference, make):
-    """In float64 the result is float64, and right to its precision."""
+    """In float64, the result is float64, to full precision."""
     x, positions = make.normal(tokens=5, d=4, dtype=torch.float64, name="digits"), torch.arange(5)
     theirs, ours = student.apply_rope(x, positions), reference.apply_rope(x, positions)
     assert_agrees_to_float64(theirs, ours, within=ALL_DIGITS)
@@ -202,14 +202,14 @@ def test_alibi_bias_of_two_heads(student):
 @rung.value("alibi_bias")
 @pytest.mark.parametrize(("num_heads", "num_tokens"), [(8, 5), (4, 6)])
 def test_alibi_bias_fits_any_size(student, reference, num_heads, num_tokens):
-    """It is right for other numbers of heads and tokens."""
+    """The bias is right for other numbers of heads and tokens."""
     theirs = student.alibi_bias(num_heads, num_tokens)
     assert_agrees(theirs, reference.alibi_bias(num_heads, num_tokens))
 
 
 @rung.property("alibi_bias", rules=("sizes",))
 def test_alibi_bias_of_a_single_head(student, reference):
-    """One head is enough, one token is enough, and 80 tokens are not too many."""
+    """The bias is right for one head, for one token and for 80 tokens."""
     for num_heads, num_tokens in ((1, 4), (2, 1), (2, 80)):
         theirs = student.alibi_bias(num_heads, num_tokens)
         ours = reference.alibi_bias(num_heads, num_tokens)
@@ -218,7 +218,7 @@ def test_alibi_bias_of_a_single_head(student, reference):
 
 @rung.property("alibi_bias", rules=("sizes",))
 def test_alibi_bias_leaves_a_softmax_to_every_query(student, make):
-    """Added to scores, it leaves each query itself and its past, and nothing of the future."""
+    """With the bias, a softmax gives weight to the query itself and its past, not to the future."""
     for heads, tokens in ((4, 6), (1, 5), (2, 1)):
         scores = make.normal(heads=heads, queries=tokens, keys=tokens)
         weights = torch.softmax(scores + student.alibi_bias(heads, tokens), -1)
@@ -250,7 +250,7 @@ def test_sliding_window_mask_of_four_tokens(student):
 @rung.value("sliding_window_mask")
 @pytest.mark.parametrize(("num_tokens", "window"), [(6, 4), (8, 3)])
 def test_sliding_window_mask_fits_any_size(student, reference, num_tokens, window):
-    """It is right for other numbers of tokens and other windows."""
+    """The mask is right for other numbers of tokens and other windows."""
     theirs = student.sliding_window_mask(num_tokens, window)
     assert_agrees(theirs, reference.sliding_window_mask(num_tokens, window))
 

@@ -40,7 +40,7 @@ def test_linear_by_hand_does_the_example(student):
 
 @rung.value("linear_by_hand", rules=("computes", "bias"))
 def test_linear_by_hand_works_without_a_bias(student):
-    """With a bias of None, the example is the two features and their sum, and nothing more."""
+    """With a bias of None, the example gives the two features and their sum."""
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     weight = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     assert_agrees(
@@ -62,7 +62,7 @@ def test_linear_by_hand_takes_a_batch(student, reference, make):
 
 @rung.property("linear_by_hand", rules=("dtype",))
 def test_linear_by_hand_keeps_float64(student, reference, make):
-    """Numbers in float64 stay in float64, to its precision."""
+    """Numbers in float64 stay in float64, to full precision."""
     x = make.normal(tokens=9, d_in=16, dtype=torch.float64)
     weight = make.normal(d_out=5, d_in=16, dtype=torch.float64)
     bias = make.normal(d_out=5, dtype=torch.float64)
@@ -123,7 +123,7 @@ def test_project_qkv_takes_a_batch(student, reference, make):
 
 @rung.property("project_qkv", rules=("dtype",))
 def test_project_qkv_keeps_float64(student, reference, make):
-    """Numbers in float64 stay in float64, to its precision."""
+    """Numbers in float64 stay in float64, to full precision."""
     inputs = make.normal(tokens=4, d_in=3, dtype=torch.float64)
     matrices = [make.normal(d_in=3, d_out=2, dtype=torch.float64) for _ in range(3)]
     assert_agrees_to_float64(
@@ -184,7 +184,7 @@ def test_scaled_scores_stay_near_variance_one(student, make, d_k, tokens):
 
 @rung.property("scaled_scores", rules=("dtype",))
 def test_scaled_scores_keep_float64(student, reference, make):
-    """Queries and keys in float64 give scores in float64, to its precision."""
+    """Queries and keys in float64 give scores in float64, to full precision."""
     queries = make.normal(queries=3, d_k=4, dtype=torch.float64)
     keys = make.normal(keys=5, d_k=4, dtype=torch.float64)
     assert_agrees_to_float64(
@@ -219,7 +219,7 @@ def test_scaled_attention_gives_one_mix_of_values_per_query(student, make):
 
 @rung.value("scaled_dot_product_attention")
 def test_scaled_attention_does_the_example(student):
-    """Indifferent queries take equal parts of all that they may see."""
+    """Queries of zero give equal weights to all keys that they may see."""
     queries = torch.zeros(2, 4)
     keys = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
     values = torch.tensor([[10.0, 0.0, 0.0], [0.0, 10.0, 0.0]])
@@ -259,7 +259,7 @@ def test_scaled_attention_agrees_with_the_reference(student, reference, make):
 
 @rung.property("scaled_dot_product_attention", rules=("hidden",))
 def test_scaled_attention_ignores_what_is_hidden(student, make):
-    """Changing a hidden key and its value changes nothing, even where all scores are low."""
+    """Changing a hidden key and its value changes no result, even where all scores are low."""
     queries, keys = 5.0 + make.uniform(queries=3, d_k=4), -6.0 + make.uniform(keys=5, d_k=4)
     values = make.normal(keys=5, d_v=2)
     mask = torch.tensor([False, False, True, False, False]).repeat(3, 1)
@@ -275,7 +275,7 @@ def test_scaled_attention_ignores_what_is_hidden(student, make):
 
 @rung.property("scaled_dot_product_attention", rules=("batch",))
 def test_scaled_attention_keeps_batch_rows_apart(student, make):
-    """Queries of one batch row never reach another."""
+    """Queries of one batch row never change the result of another row."""
     queries, keys = make.normal(batch=2, queries=3, d_k=4), make.normal(batch=2, keys=5, d_k=4)
     values, attend = make.normal(batch=2, keys=5, d_v=2), student.scaled_dot_product_attention
     assert_batch_rows_do_not_mix(lambda changed: attend(changed, keys, values), queries)
@@ -283,7 +283,7 @@ def test_scaled_attention_keeps_batch_rows_apart(student, make):
 
 @rung.property("scaled_dot_product_attention", rules=("broadcast",))
 def test_scaled_attention_takes_one_mask_for_the_whole_batch(student, reference, make):
-    """A mask of shape (queries, keys) counts for every row of the batch."""
+    """A mask of shape (queries, keys) applies to every row of the batch."""
     inputs = (
         make.normal(batch=2, queries=2, d_k=4),
         make.normal(batch=2, keys=3, d_k=4),
@@ -299,7 +299,7 @@ def test_scaled_attention_takes_one_mask_for_the_whole_batch(student, reference,
 
 @rung.property("scaled_dot_product_attention", rules=("dtype",))
 def test_scaled_attention_keeps_float64(student, reference, make):
-    """Inputs in float64 give a result in float64, to its precision."""
+    """Inputs in float64 give a result in float64, to full precision."""
     inputs = (
         make.normal(queries=3, d_k=4, dtype=torch.float64),
         make.normal(keys=5, d_k=4, dtype=torch.float64),
@@ -354,7 +354,7 @@ def test_self_attention_v1_gives_one_vector_per_token(student, make):
 
 @rung.value("SelfAttention_v1")
 def test_self_attention_v1_does_the_example(student, reference):
-    """With identities for weights, tokens meet as they are."""
+    """With identity matrices as weights, the layer gives the answer of the example."""
     theirs = student.SelfAttention_v1(2, 2)
     adopt(theirs, with_identities(reference.SelfAttention_v1(2, 2)))
     assert_agrees(theirs(TOKENS), CONTEXT, within=PRINTED)
@@ -384,7 +384,7 @@ def test_self_attention_v1_has_no_sense_of_order(student, reference, make):
 
 @rung.property("SelfAttention_v1", rules=("lengths",))
 def test_self_attention_v1_takes_sentences_of_any_length(student, reference, make):
-    """One layer takes sentences of several lengths, one after another, a single token too."""
+    """One layer takes sentences of several lengths, one after another, and a single token."""
     theirs, ours = student.SelfAttention_v1(3, 2), reference.SelfAttention_v1(3, 2)
     adopt(theirs, ours)
     for tokens in (4, 1, 7):
@@ -402,7 +402,7 @@ def test_self_attention_v1_has_no_biases(student, reference):
 
 @rung.property("SelfAttention_v1", rules=("dtype",))
 def test_self_attention_v1_works_in_float64(student, reference, make):
-    """A layer in float64 takes and gives float64, to its precision."""
+    """A layer in float64 takes and gives float64, to full precision."""
     theirs, ours = student.SelfAttention_v1(3, 4), reference.SelfAttention_v1(3, 4)
     adopt(theirs, ours)
     x = make.normal(tokens=4, d_in=3, dtype=torch.float64)
@@ -436,7 +436,7 @@ def test_self_attention_v2_gives_one_vector_per_token(student, make):
 
 @rung.value("SelfAttention_v2")
 def test_self_attention_v2_does_the_example(student, reference):
-    """With identities for weights, and no bias, it says what v1 says."""
+    """With identity matrices and no bias, the layer gives the answer of v1's example."""
     theirs = student.SelfAttention_v2(2, 2)
     adopt(theirs, with_identities(reference.SelfAttention_v2(2, 2)))
     assert_agrees(theirs(TOKENS), CONTEXT, within=PRINTED)
@@ -461,7 +461,7 @@ def test_self_attention_v2_agrees_with_the_reference(student, reference, make, q
 
 @rung.property("SelfAttention_v2", rules=("lengths",))
 def test_self_attention_v2_takes_sentences_of_any_length(student, reference, make):
-    """One layer takes sentences of several lengths, one after another, a single token too."""
+    """One layer takes sentences of several lengths, one after another, and a single token."""
     theirs, ours = student.SelfAttention_v2(3, 2), reference.SelfAttention_v2(3, 2)
     adopt(theirs, ours)
     for tokens in (4, 1, 7):
@@ -486,7 +486,7 @@ def test_self_attention_v2_has_biases_only_when_asked(student, reference):
 
 @rung.property("SelfAttention_v2", rules=("dtype",))
 def test_self_attention_v2_works_in_float64(student, reference, make):
-    """A layer in float64 takes and gives float64, to its precision."""
+    """A layer in float64 takes and gives float64, to full precision."""
     theirs, ours = student.SelfAttention_v2(3, 4), reference.SelfAttention_v2(3, 4)
     adopt(theirs, ours)
     x = make.normal(tokens=4, d_in=3, dtype=torch.float64)
@@ -576,7 +576,7 @@ def test_causal_head_gives_one_vector_per_token(student, make):
 
 @rung.value("CausalHead")
 def test_causal_head_does_the_example(student, reference):
-    """With identities for weights, the first token can only answer with itself."""
+    """With identity matrices as weights, the first output is the first token itself."""
     theirs = student.CausalHead(2, 2)
     adopt(theirs, with_identities(reference.CausalHead(2, 2)))
     expected = torch.tensor([[[1.0000, 0.0000], [0.0558, 1.8884], [1.8765, 1.9732]]])
@@ -586,7 +586,7 @@ def test_causal_head_does_the_example(student, reference):
 @rung.value("CausalHead")
 @pytest.mark.parametrize("scaled", [True, False], ids=["scaled", "not scaled"])
 def test_causal_head_agrees_with_the_reference(student, reference, make, scaled):
-    """With the same weights, the head gives what the reference gives, scaled or not."""
+    """With the same weights, the output is that of the reference, scaled or not."""
     theirs, ours = student.CausalHead(3, 6, scaled), reference.CausalHead(3, 6, scaled)
     adopt(theirs, ours)
     x = make.normal(batch=2, time=4, d_in=3)
@@ -617,7 +617,7 @@ def test_causal_head_keeps_sentences_apart(student, reference, make):
 
 @rung.property("CausalHead", rules=("lengths",))
 def test_causal_head_takes_sentences_of_any_length(student, reference, make):
-    """One head takes sentences of several lengths, one after another, a single token too."""
+    """One head takes sentences of several lengths, one after another, and a single token."""
     theirs, ours = student.CausalHead(3, 2), reference.CausalHead(3, 2)
     adopt(theirs, ours)
     for time in (4, 1, 7):
@@ -635,7 +635,7 @@ def test_causal_head_has_no_biases(student, reference):
 
 @rung.property("CausalHead", rules=("dtype",))
 def test_causal_head_works_in_float64(student, reference, make):
-    """A head in float64 takes and gives float64, to its precision."""
+    """A head in float64 takes and gives float64, to full precision."""
     theirs, ours = student.CausalHead(3, 4), reference.CausalHead(3, 4)
     adopt(theirs, ours)
     x = make.normal(batch=2, time=4, d_in=3, dtype=torch.float64)

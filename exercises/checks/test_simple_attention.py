@@ -100,7 +100,7 @@ def test_looped_scores_have_a_row_for_each_query(student, make):
 
 @rung.value("attention_scores_loop")
 def test_looped_scores_do_the_example(student):
-    """The third token, a sum of the other two, agrees with both."""
+    """The three tokens of the example, the third a sum of the others, get their scores."""
     expected = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0]])
     assert_agrees(student.attention_scores_loop(THREE), expected)
 
@@ -195,7 +195,7 @@ def test_attention_scores_can_be_learned_through(student, reference, make):
 
 @rung.efficiency("attention_scores", rules=("loops",))
 def test_attention_scores_need_no_loop(student, make):
-    """Eight tokens take no more steps than two."""
+    """Eight tokens take no more operations than two tokens."""
     few, many = make.normal(tokens=2, d_in=3), make.normal(tokens=8, d_in=3)
     assert_operations_do_not_grow(student.attention_scores, [few], [many])
 

@@ -17,7 +17,7 @@ from grader.testing import (
 
 
 def magnified(weights):
-    """How the weights of nearly equal scores differ: float32 has fewer digits left for that."""
+    """Magnify differences between nearly equal weights, of which float32 has few digits."""
     return 50 * (weights - weights.mean())
 
 
@@ -32,7 +32,7 @@ def test_normalize_by_sum_gives_a_weight_per_score(student, make):
 
 @rung.value("normalize_by_sum")
 def test_normalize_by_sum_shares_out_the_example(student):
-    """Scores of 1, 3 and 4 get one, three and four eighths."""
+    """Scores of 1, 3 and 4 get weights of 1/8, 3/8 and 4/8."""
     weights = student.normalize_by_sum(torch.tensor([1.0, 3.0, 4.0]))
     assert_that(
         abs(weights.sum().item() - 1) < 1e-5,
@@ -47,14 +47,14 @@ def test_normalize_by_sum_shares_out_the_example(student):
     ("tokens", "low", "high"), [(6, 0.2, 3.0), (3, 0.001, 0.002)], ids=["six", "three small ones"]
 )
 def test_normalize_by_sum_fits_any_positive_scores(student, reference, make, tokens, low, high):
-    """Other positive scores agree with the reference."""
+    """Other positive scores get the weights of the reference."""
     scores = make.uniform(low, high, tokens=tokens)
     assert_agrees(student.normalize_by_sum(scores), reference.normalize_by_sum(scores))
 
 
 @rung.property("normalize_by_sum", rules=("dtype",))
 def test_normalize_by_sum_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.uniform(3.0, 3.05, tokens=4, dtype=torch.float64)
     weights, expected = student.normalize_by_sum(scores), reference.normalize_by_sum(scores)
     assert_agrees_to_float64(magnified(weights), magnified(expected))
@@ -103,7 +103,7 @@ def test_softmax_naive_gives_the_weights_of_the_example(student, reference):
 @rung.value("softmax_naive")
 @pytest.mark.parametrize("tokens", [3, 7], ids="{} scores".format)
 def test_softmax_naive_fits_any_scores(student, reference, make, tokens):
-    """Other scores agree with the reference."""
+    """Other scores get the weights of the reference."""
     scores = make.normal(2.0, tokens=tokens)
     assert_agrees(student.softmax_naive(scores), reference.softmax_naive(scores))
 
@@ -121,7 +121,7 @@ def test_softmax_naive_does_not_notice_a_shift(student):
 
 @rung.property("softmax_naive", rules=("dtype",))
 def test_softmax_naive_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.uniform(1.0, 1.02, tokens=4, dtype=torch.float64)
     weights, expected = student.softmax_naive(scores), reference.softmax_naive(scores)
     assert_agrees_to_float64(magnified(weights), magnified(expected))
@@ -171,14 +171,14 @@ def test_softmax_rows_gives_the_weights_of_the_example(student, reference):
 @rung.value("softmax_rows")
 @pytest.mark.parametrize("shape", [(3, 5), (5, 2)], ids=str)
 def test_softmax_rows_fits_any_matrix(student, reference, make, shape):
-    """Other matrices, wide and tall, agree with the reference."""
+    """Other matrices, wide and tall, get the weights of the reference."""
     scores = make.normal(1.5, queries=shape[0], keys=shape[1])
     assert_agrees(student.softmax_rows(scores), reference.softmax_rows(scores))
 
 
 @rung.property("softmax_rows", rules=("dtype",))
 def test_softmax_rows_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.uniform(1.0, 1.02, queries=3, keys=4, dtype=torch.float64)
     weights, expected = student.softmax_rows(scores), reference.softmax_rows(scores)
     assert_agrees_to_float64(magnified(weights), magnified(expected))
@@ -230,7 +230,7 @@ def test_softmax_stable_works_along_the_dimension_asked_for(student, reference, 
 
 @rung.property("softmax_stable", rules=("dtype",))
 def test_softmax_stable_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.uniform(0.0, 0.02, queries=3, keys=4, dtype=torch.float64)
     weights, expected = student.softmax_stable(scores), reference.softmax_stable(scores)
     assert_agrees_to_float64(magnified(weights), magnified(expected))
@@ -253,7 +253,7 @@ def test_softmax_stable_can_be_learned_through(student, reference, make):
 
 @rung.gradient("softmax_stable", rules=("gradients",))
 def test_softmax_stable_has_finite_gradients_beside_infinities(student, make):
-    """Finite scores get a finite gradient, though their slice has a score of -inf."""
+    """Finite scores get a finite gradient, even if their slice has a score of -inf."""
     scores = make.normal(queries=3, keys=4)
     scores[0, 1] = scores[2, 3] = float("-inf")
     scores.requires_grad_()

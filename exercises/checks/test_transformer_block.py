@@ -48,7 +48,7 @@ def test_layer_norm_of_the_example(student):
 
 @rung.value("layer_norm")
 def test_layer_norm_works_for_other_rows(student, reference, make):
-    """It is right for other rows, another gain and another shift."""
+    """The result is right for other rows, another gain and another shift."""
     given = make.normal(10.0, tokens=4, d=7) + 20.0, make.normal(d=7), make.normal(d=7)
     assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=REORDERED)
 
@@ -130,7 +130,7 @@ def test_rms_norm_of_the_example(student):
 
 @rung.value("rms_norm")
 def test_rms_norm_works_for_other_rows(student, reference, make):
-    """It is right for other rows and another gain."""
+    """The result is right for other rows and another gain."""
     given = make.normal(10.0, tokens=4, d=7) + 20.0, make.normal(d=7)
     assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
 
@@ -200,7 +200,7 @@ def test_gelu_of_the_example(student):
 
 @rung.value("gelu")
 def test_gelu_works_for_other_numbers(student, reference, make):
-    """It is right for other numbers, near zero."""
+    """The result is right for other numbers, near zero."""
     x = make.uniform(-0.25, 0.25, tokens=4, d=6)
     assert_agrees(student.gelu(x), reference.gelu(x))
 
@@ -251,9 +251,9 @@ def test_gelu_lets_gradients_through(student, reference, make):
 
 
 def keep_hidden_within(bound, layer, x):
-    """Scale a layer so that nothing it makes of `x` is larger than `bound`.
+    """Scale a layer so that no output for `x` is larger than `bound`.
 
-    A GELU by tanh, which has a check of its own, is nearly the same there.
+    For such small inputs, the GELU's tanh form, which has its own check, is nearly the same.
     """
     with torch.no_grad():
         largest = (x @ layer.weight.T + layer.bias).abs().max()
@@ -269,7 +269,7 @@ def test_feed_forward_gives_one_vector_per_token(student, make):
 
 @rung.value("FeedForward")
 def test_feed_forward_with_identity_weights(student, reference):
-    """With ones on the diagonal and zero biases, it gives the answer of the example."""
+    """With ones on the diagonal and zero biases, the layer gives the answer of the example."""
     theirs = student.FeedForward(2, 3)
     adopt_identity_weights(theirs, reference.FeedForward(2, 3))
     expected = torch.tensor([[[0.1159, -0.0841], [0.0, 0.0540]]])
@@ -299,7 +299,7 @@ def test_feed_forward_uses_the_exact_gelu(student, reference, make):
 
 @rung.property("FeedForward", rules=("bias",))
 def test_feed_forward_has_a_bias_in_each_layer(student, reference):
-    """Both layers have a bias, and nothing else is learned."""
+    """Both layers have a bias, and there are no extra parameters."""
     theirs = student.FeedForward(5, 12)
     adoption = adopt(theirs, reference.FeedForward(5, 12))
     lacking = " and ".join(role.removesuffix(".bias") for role in adoption.missing)
@@ -344,7 +344,7 @@ def test_swiglu_gives_one_vector_per_token(student, make):
 
 @rung.value("SwiGLU")
 def test_swiglu_with_identity_weights(student, reference):
-    """With ones on the diagonal, it gives the answer of the example."""
+    """With ones on the diagonal, the layer gives the answer of the example."""
     theirs = student.SwiGLU(2, 3)
     adopt_identity_weights(theirs, reference.SwiGLU(2, 3))
     expected = torch.tensor([[[0.7311, 0.2689], [3.5232, 8.5732]]])
@@ -363,7 +363,7 @@ def test_swiglu_with_the_weights_of_the_reference(student, reference, make, d_hi
 
 @rung.property("SwiGLU", rules=("bias",))
 def test_swiglu_has_no_bias_anywhere(student, reference):
-    """No layer has a bias, and nothing else is learned."""
+    """No layer has a bias, and there are no extra parameters."""
     theirs = student.SwiGLU(5, 12)
     adopt(theirs, reference.SwiGLU(5, 12))
     assert_learns_no_more(theirs, "no layer has a bias here")
@@ -386,7 +386,7 @@ def test_swiglu_leaves_what_it_was_given(student, make):
 
 @rung.stability("SwiGLU", rules=("large",))
 def test_swiglu_survives_large_gates(student, reference, make):
-    """Gates of several hundred, up and down, give numbers and not NaN."""
+    """Gates of several hundred, positive and negative, give numbers and not NaN."""
     theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
     with torch.no_grad():
         ours.W_gate.weight *= 200.0
@@ -409,7 +409,7 @@ def test_swiglu_can_be_trained(student, reference, make):
 def small_block(student, reference, context_length=7, dropout=0.0, gentle=0.02):
     """The student's block with the weights of the reference, and the reference.
 
-    What goes into the GELU is `gentle` times as large as in others: near 0 its tanh form agrees.
+    The factor `gentle` makes the GELU's inputs small: near 0, its tanh form agrees with it.
     """
     theirs = student.TransformerBlock(8, 2, 10, context_length, dropout)
     ours = reference.TransformerBlock(8, 2, 10, context_length, dropout)
@@ -422,20 +422,20 @@ def small_block(student, reference, context_length=7, dropout=0.0, gentle=0.02):
 
 @rung.shape("TransformerBlock")
 def test_transformer_block_gives_one_vector_per_token(student, make):
-    """Each token comes back as wide as it was, whatever the width of the hidden layer."""
+    """Each output is as wide as its token, whatever the width of the hidden layer."""
     block = student.TransformerBlock(8, 2, 10, 7, 0.0)
     block(make.normal(12.0, batch=3, tokens=7, d_model=8))
 
 
 @rung.value("TransformerBlock")
 def test_transformer_block_of_the_example(student, reference):
-    """With identity matrices and vectors of 0.1 it gives the numbers of the example."""
+    """With identity matrices and vectors of 0.1, the block gives the numbers of the example."""
     theirs = student.TransformerBlock(4, 2, 6, 3, 0.0)
     ours = reference.TransformerBlock(4, 2, 6, 3, 0.0)
     for weight in ours.parameters():
         _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.1)
     adopt(theirs, ours)
-    # A third token fills the context: neither of the two may see it.
+    # A third token fills the context; neither of the first two tokens may see it.
     x = torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0], [2.0, 2.0, 0.0, 0.0]]])
     assert_agrees(
         theirs(x)[:, :2], ours(x)[:, :2], within=REORDERED, what="the block of the example"
@@ -482,7 +482,7 @@ def test_transformer_block_learns_gains_and_shifts(student, reference):
 
 @rung.property("TransformerBlock", rules=("bias",))
 def test_transformer_block_has_its_biases(student, reference):
-    """Queries, keys and values have no bias; the output layer, up and down have one."""
+    """Queries, keys and values have no bias; the output layer, up and down have a bias."""
     theirs = student.TransformerBlock(8, 2, 10, 7, 0.0)
     adoption = adopt(theirs, reference.TransformerBlock(8, 2, 10, 7, 0.0))
     assert_learns_no_more(theirs, "queries, keys and values have no bias here")
@@ -493,7 +493,7 @@ def test_transformer_block_has_its_biases(student, reference):
 
 @rung.stability("TransformerBlock", rules=("eps",))
 def test_transformer_block_norms_small_numbers(student, reference, make):
-    """Where numbers are very small, eps decides what the norms make of them."""
+    """Where numbers are very small, the norms depend on eps."""
     theirs, ours = small_block(student, reference)
     x = make.normal(3e-3, batch=2, tokens=7, d_model=8)
     assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for small numbers")
@@ -514,7 +514,7 @@ def test_transformer_block_drops_while_it_trains(student, reference, make):
         student.TransformerBlock(8, 2, 10, 7, 0.5),
         reference.TransformerBlock(8, 2, 10, 7, 0.5),
     )
-    with torch.no_grad():  # attention finds a thousand times its input, and nothing else counts
+    with torch.no_grad():  # attention multiplies its input by a thousand, and nothing else counts
         ours.get_submodule("attention.W_value").weight.copy_(1000.0 * torch.eye(8))
         ours.get_submodule("attention.out_proj").weight.copy_(torch.eye(8))
         for weight in ours.get_submodule("feed_forward.down").parameters():
@@ -537,14 +537,14 @@ def test_transformer_block_is_calm_in_evaluation(student, reference, make):
 
 @rung.property("TransformerBlock", rules=("device",))
 def test_transformer_block_moves_to_another_device(student, make):
-    """Moved to another device, it takes inputs from there, and its mask goes along."""
+    """After a move to another device, the module takes inputs there: its mask has moved too."""
     block = student.TransformerBlock(8, 2, 10, 7, 0.0)
     assert_moves(block, make.normal(12.0, batch=2, tokens=7, d_model=8))
 
 
 @rung.property("TransformerBlock", rules=("dtype",))
 def test_transformer_block_computes_in_float64(student, reference, make):
-    """After .double(), it takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all of its digits."""
     theirs, ours = small_block(student, reference)
     x = make.normal(batch=2, tokens=7, d_model=8, dtype=torch.float64)
     assert_rises_in_float64(theirs.double(), ours.double(), x)
@@ -561,7 +561,7 @@ def test_transformer_block_keeps_its_input(student, make):
 def test_transformer_block_lets_gradients_through(student, reference, make):
     """Gradients reach the input, both norms, the attention and the feed-forward network."""
     theirs, ours = small_block(student, reference, gentle=5e-3)
-    with torch.no_grad():  # a gradient is as large as all that it passes
+    with torch.no_grad():  # a gradient is as large as the weights that it passes
         for weight in ours.parameters():
             weight *= 0.5
     adopt(theirs, ours)

@@ -1,7 +1,8 @@
 """Ones and zeros decide who is added up: all tokens, or the past.
 
-Row t of the matrix makes row t of the product. A row of ones is the sum of all tokens, so all rows
-of a matrix of ones are the same; a zero leaves a token out; a single one looks one token up.
+Row t of the matrix makes row t of the product. A row of ones gives the sum of all tokens, so all
+rows of the product with a matrix of ones are the same. A zero leaves a token out, and a row with a
+single one looks up one token.
 """
 
 import torch

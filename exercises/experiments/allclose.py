@@ -1,7 +1,7 @@
 """Two right ways compared: by ==, torch.equal and torch.allclose.
 
-Floating-point sums depend on their order, so two right ways differ in the last digits. Compare them
-with a tolerance, as you compare your own loop with your own matrix product.
+Floating-point sums depend on the order of addition, so two right ways differ in the last digits.
+Compare results with a tolerance, as you compare your own loop with your own matrix product.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Published figures: sums and means of three tokens, seed 42.
 
-Two public notebooks on self-attention print these. The tokens are drawn here, and your functions
-get them.
+Two public notebooks on self-attention print these figures. This script draws the tokens, and passes
+them to your functions.
 """
 
 import torch

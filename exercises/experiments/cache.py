@@ -1,7 +1,8 @@
 """Tokens a second with and without a cache, for 128 tokens.
 
-Without a cache every new token pays for the whole text again, so each is slower than the last. With
-one, a new token alone is projected, and looks at the keys and values that were kept.
+Without a cache, the layer computes the whole text again for each new token, so each token takes
+longer than the last. With a cache, the layer projects the new token alone, and the token looks at
+the stored keys and values.
 """
 
 import time
@@ -18,7 +19,7 @@ RECORDED = {  # the kit's own answer on one thread of a server's processor, the 
 
 
 def written(layer, text):
-    """Write a text in both ways: tokens a second, in each quarter of it."""
+    """Return the tokens a second in each quarter of a text, with and without a cache."""
     speeds = {"anew": [], "cached": []}
     seconds = dict.fromkeys(speeds, 0.0)
     cache = None
@@ -37,7 +38,7 @@ def written(layer, text):
 
 
 def fastest(attention, texts=3):
-    """Of each quarter, the fastest of several texts: other programs slow some of them down."""
+    """Return the fastest of several texts in each quarter: other programs slow some down."""
     layer = attention(WIDTH, WIDTH, HEADS)
     with torch.no_grad():
         runs = [written(layer, torch.randn(1, LENGTH, WIDTH)) for _ in range(texts)]

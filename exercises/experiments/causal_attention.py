@@ -1,8 +1,8 @@
 """Published figures: causal weights by two ways, and dropout.
 
-A public notebook prints these. Queries and keys of six words come from two layers by nn.Linear(3,
-2, bias=False) under seed 789, the query's first; scores are divided by the root of 2. The dropout
-is torch's own, under seed 123.
+A public notebook prints these figures. The queries and keys of six words come from two layers,
+nn.Linear(3, 2, bias=False), made under seed 789: the query's layer first, then the key's. Scores
+are divided by the root of 2. The dropout is torch's own, under seed 123.
 """
 
 import torch
@@ -52,7 +52,7 @@ causal = [
     [0.2175, 0.1983, 0.1984, 0.1888, 0.1971, 0.0000],
     [0.1935, 0.1663, 0.1666, 0.1542, 0.1666, 0.1529],
 ]
-# The logarithm of weights serves as scores: softmax takes no notice of what a row has in common.
+# Logarithms of weights can be scores: softmax ignores a constant added to a whole row.
 made = masked_softmax(weights.log(), causal_mask(6)) if masked_softmax and causal_mask else None
 figures("a mask before the softmax (causal_mask and masked_softmax)", causal, made)
 made = renormalized(weights) if renormalized else None

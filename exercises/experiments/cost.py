@@ -1,7 +1,8 @@
 """Twice the tokens, four times the scores: what long texts cost.
 
-The projections grow with the tokens; the table of scores grows with their square. The last row is a
-layer of 4,608 features on 4,096 tokens, a size that large models have.
+The cost of the projections grows with the number of tokens. The table of scores grows with the
+square of that number. The last row shows a layer of 4,608 features and 4,096 tokens, a size that
+large models have.
 """
 
 import time

@@ -1,8 +1,9 @@
 """GELU and ReLU: values and slopes, above and below 0.
 
-Below 0, ReLU's slope is 0: whatever the loss is, no gradient reaches the layers before. The
-slope of GELU has no jump at 0, and below 0 a gradient still passes; only far below is it nearly
-gone. The last lines are a layer whose features have been pushed down, away from 0.
+Below 0, the slope of ReLU is 0: no gradient reaches the layers before it, whatever the loss is. The
+slope of GELU has no jump at 0. Below 0, GELU still passes a gradient, and only far below 0 is the
+gradient nearly 0. The last lines show a feature of 1,000 tokens, shifted so that most of its values
+are negative.
 """
 
 import torch
@@ -15,7 +16,7 @@ bends = {"ReLU": torch.relu, "GELU": gelu}
 
 
 def slopes(bend, x):
-    """How much each result moves with its number."""
+    """The derivative of a function at each of these numbers."""
     x = x.clone().requires_grad_()
     return torch.autograd.grad(bend(x).sum(), x)[0]
 

@@ -1,8 +1,9 @@
 """Scores of rotated words depend on distance, not on place.
 
-One query and one key are put at different places, always the same steps apart. Rotated, they get
-the same score down each column. If a table of positions is added instead, as in GPT, the score also
-depends on the place: a pattern that was learned at one place need not hold at another.
+One query and one key are put at different places, always the same number of steps apart. If both
+are rotated, their score is the same down each column. If a table of positions is added instead, as
+in GPT, the score also depends on the place. A pattern that was learned at one place may then fail
+at another.
 """
 
 import torch

@@ -1,8 +1,9 @@
 """A gate multiplies two features; a GELU only comes near.
 
-All weights here are made by hand. A feed-forward layer of four hidden features makes a product
-because a GELU is bent around 0; far from 0 it is nearly straight, and the product is lost. (More
-features reach further.) Two hidden features with a gate, as in a SwiGLU, give it everywhere.
+All weights here are made by hand. A feed-forward layer of four hidden features can multiply two
+numbers near 0, because a GELU is curved there. Far from 0 a GELU is nearly straight, and the result
+is no longer the product. (With more features, the layer is right on a wider range.) Two hidden
+features with a gate, as in a SwiGLU, give the product everywhere.
 """
 
 import math
@@ -17,14 +18,14 @@ FAR = 2 / math.sqrt(2 * math.pi)  # gelu(z) + gelu(-z) is near FAR · z², aroun
 
 
 def bent(x, y):
-    """Four features of two, each bent by itself, and a sum of the four."""
+    """A feed-forward layer: four hidden features, a GELU of each, and a weighted sum."""
     hidden = torch.stack((x + y, -x - y, x - y, y - x))
     signs = torch.tensor([1.0, 1.0, -1.0, -1.0])
     return signs @ gelu(hidden) / (4 * FAR)
 
 
 def gated(x, y):
-    """Two features of two, each the silu of one number times another number, and their sum."""
+    """A gated layer: two hidden features, each silu(±x) times ±y, and their sum."""
     gate, up = torch.stack((x, -x)), torch.stack((y, -y))
     return (functional.silu(gate) * up).sum(dim=0)
 

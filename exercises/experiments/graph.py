@@ -1,9 +1,9 @@
 """Attention is communication on a directed graph of words.
 
-A mask leaves an arrow for each pair that it does not hide. A decoder's arrows come from the past;
-an encoder's come from everywhere; any other graph works as well. Each line changes one word and
-shows the words whose results change: those to which it has an arrow. In one layer, a change travels
-one arrow far.
+A mask leaves an arrow for each pair of words that it does not hide. In a decoder, a word gets
+arrows from its past; in an encoder, from all words. Any other graph works as well. Each line
+changes one word and shows the words whose results change: the word's arrows lead to them. In one
+layer, a change travels along one arrow.
 """
 
 import torch
@@ -14,7 +14,7 @@ from grader.mine import yours
 
 
 def of_torch(queries, keys, values, mask):
-    """Torch's function, which wants True where a query may look."""
+    """Torch's function, whose mask is True where a query may look."""
     return functional.scaled_dot_product_attention(queries, keys, values, attn_mask=~mask)
 
 
@@ -23,7 +23,7 @@ future = yours("causal_mask", lambda n: nn.Transformer.generate_square_subsequen
 
 words = ("The", "cat", "sat", "on", "it")
 size = len(words)
-star = torch.ones(size, size, dtype=torch.bool)  # every word hears itself and "sat"
+star = torch.ones(size, size, dtype=torch.bool)  # every word looks at itself and at "sat"
 star.fill_diagonal_(False)
 star[:, words.index("sat")] = False
 graphs = {

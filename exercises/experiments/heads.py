@@ -1,8 +1,8 @@
 """Each head has its own weights: two heads find more than one.
 
-The first three features of a word are its kind, the last three its position. One head asks for both
-at once, so each word finds little but itself. Two heads have a softmax each: the first finds words
-of the same kind, and the second finds words nearby.
+The first three features of a word are its kind, the last three its position. A single head looks
+for both at once, so each word mostly finds itself. Two heads have two softmaxes: the first head
+finds words of the same kind, and the second finds words nearby.
 """
 
 import torch
@@ -20,7 +20,7 @@ x = torch.cat((torch.tensor([kinds[kind] for kind in of_words]), where), dim=1)[
 
 
 def of_torch(x, heads):
-    """The weights that torch's layer reports, where it projects nothing."""
+    """The weights that torch's layer reports, with identity matrices as projections."""
     layer = nn.MultiheadAttention(6, heads, bias=False, batch_first=True)
     layer.in_proj_weight.data = torch.eye(6).repeat(3, 1)
     return layer(x, x, x, average_attn_weights=False)[1].detach()
@@ -34,7 +34,7 @@ def weights(x, heads):
     if not split:
         return of_torch(x, heads)
     parts = split(x, heads)
-    eye = torch.eye(6).expand(1, heads, 6, 6)  # as values, it shows the weights
+    eye = torch.eye(6).expand(1, heads, 6, 6)  # with these values, the result is the weights
     return functional.scaled_dot_product_attention(parts, parts, eye)
 
 

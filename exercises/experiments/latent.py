@@ -1,8 +1,9 @@
 """What is kept of a past token: heads, or one latent.
 
-A layer keeps keys and values for all its heads, or lets heads share them, or keeps one latent that
-holds what all keys and values are made from. With a latent every head still has keys of its own.
-They need not be made again at each step: a matrix for each head takes queries to latents directly.
+A layer can keep keys and values for each head, or for groups of heads that share them. Or it can
+keep one latent, from which the keys and values of all heads are made. With a latent, every head
+still has its own keys. They need not be made again at each step: one matrix for each head turns
+queries into vectors that are compared with latents directly.
 """
 
 import torch
@@ -33,7 +34,7 @@ for name, (numbers, keys) in ways.items():
 torch.manual_seed(0)
 x, latents = torch.randn(1, WIDTH), torch.randn(PAST, LATENT)
 W_query, W_key = torch.randn(WIDTH, WIDTH) / WIDTH, torch.randn(LATENT, WIDTH) / LATENT**0.5
-first = slice(0, size)  # the first head
+first = slice(0, size)  # the features of the first head
 scores = (x @ W_query[:, first]) @ (latents @ W_key[:, first]).T
 if absorb:
     direct = x @ absorb(W_query, W_key, HEADS)[0] @ latents.T

@@ -1,8 +1,8 @@
 """Always the likeliest letter: a text that goes in circles.
 
-The model has counted, in one short text, which letter follows the letters that it sees. Nothing
-else decides what comes next. So as soon as it sees what it has seen before, it writes what it has
-written before, and never leaves that circle. A wider window makes the circle longer.
+The model has counted, in one short text, which letter follows the letters that it sees. Its choice
+depends on these letters only. As soon as it sees the same letters again, it writes the same text
+again, and so it goes in a circle for ever. If it sees more letters, the circle gets longer.
 """
 
 import torch
@@ -15,7 +15,7 @@ TEXT = (
     "to the garden where the dog had gone to dig a hole and then the two of them ran home "
 )
 LETTERS = sorted(set(TEXT))
-RECORDED = {  # what the kit's own answer wrote, by the letters that it saw
+RECORDED = {  # the texts of the kit's own answer, by the number of letters that the model sees
     1: "the dog the the the the the the the the the the the the the the the the the ",
     2: "the dog and the dog and the dog and the dog and the dog and the dog and the ",
     3: "the dog had gone two of the dog had gone two of the dog had gone two of the ",
@@ -24,7 +24,7 @@ RECORDED = {  # what the kit's own answer wrote, by the letters that it saw
 
 
 class Counts(nn.Module):
-    """For each position, how often each letter follows all that is seen up to there."""
+    """A model whose logits count how often each letter follows the letters so far."""
 
     def forward(self, ids):
         logits = torch.zeros(*ids.shape, len(LETTERS))
@@ -33,7 +33,8 @@ class Counts(nn.Module):
             for place in range(len(TEXT) - len(seen)):
                 if TEXT.startswith(seen, place):
                     follows = LETTERS.index(TEXT[place + len(seen)])
-                    logits[0, end, follows] += 1 + 0.001 * place  # of two, what came later
+                    # of two letters with equal counts, the later place wins
+                    logits[0, end, follows] += 1 + 0.001 * place
         return logits
 
 

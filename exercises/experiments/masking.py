@@ -1,8 +1,9 @@
 """Rows of weights with a mask, without a mask, with a late mask.
 
-Without a mask every word looks at all words, the next one included: a model that learns to guess
-the next word would only copy it. A mask before the softmax leaves rows that sum to one. Zeros after
-the softmax do not, and the hidden scores still decide how much is missing.
+Without a mask, every word looks at all words, the next word included. A model that learns to guess
+the next word would then only copy it. With a mask before the softmax, each row sums to one. With
+zeros after the softmax, rows do not sum to one, and the hidden scores still decide how much is
+missing.
 """
 
 import torch
@@ -13,7 +14,7 @@ from grader.mine import yours
 
 
 def of_torch(queries, keys, values, mask=None):
-    """Torch's function, which wants True where a query may look."""
+    """Torch's function, whose mask is True where a query may look."""
     allowed = None if mask is None else ~mask
     return functional.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed)
 
@@ -24,7 +25,7 @@ future = yours("causal_mask", lambda n: nn.Transformer.generate_square_subsequen
 words = ("The", "cat", "sat", "down")
 torch.manual_seed(0)
 queries, keys = torch.randn(2, 4, 16)
-eye = torch.eye(4)  # as values, it shows the weights
+eye = torch.eye(4)  # with these values, the result is the weights
 mask = future(4)
 plain = attention(queries, keys, eye)
 tables = {

@@ -1,8 +1,8 @@
 """The largest tensor on the way: whole against tiled attention.
 
-Whole attention writes a table of all scores, which grows with the square of the tokens. Tiled
-attention goes through the keys block by block, and keeps a few numbers for each query. Both give
-the same result.
+Whole attention writes a table of all scores, which grows with the square of the number of tokens.
+Tiled attention goes through the keys block by block, and keeps a few numbers for each query. Both
+give the same result.
 """
 
 import torch
@@ -13,7 +13,7 @@ from grader.mine import yours
 
 
 class Largest(TorchFunctionMode):
-    """Remembers how many numbers the largest result of a function of torch's holds."""
+    """Counts the numbers in the largest tensor that a function of torch returns."""
 
     numbers = 0
 
@@ -26,13 +26,13 @@ class Largest(TorchFunctionMode):
 
 
 def whole(queries, keys, values):
-    """Torch's plain kernel, which gives back its table of weights, too."""
+    """Torch's plain kernel, which also returns its table of weights."""
     result, _ = torch.ops.aten._scaled_dot_product_attention_math(queries, keys, values)
     return result
 
 
 def of_torch(queries, keys, values, block_size):
-    """Torch's tiled kernel, which picks blocks by itself and gives back the result alone."""
+    """Torch's tiled kernel, which chooses its own block size and returns only the result."""
     return functional.scaled_dot_product_attention(queries, keys, values)
 
 

@@ -1,8 +1,8 @@
 """Published figures: two heads as a list, and in one product.
 
-A public notebook prints these, under seed 123. You get them if nn.Linear draws a query, a key and a
-value (of each head in turn), and out_proj last. No test asks for that: in your layers any order is
-right.
+A public notebook prints these figures, under seed 123. You get them if nn.Linear draws a query, a
+key and a value (of each head in turn), and out_proj last. No test asks for that order: in your
+layers, any order is right.
 """
 
 import torch
@@ -26,7 +26,7 @@ inputs = torch.tensor(
 
 
 def drawn(layer):
-    """What two heads, made under seed 123, say of the sentence (first of a batch of two)."""
+    """The result for the sentence of a layer that is made under seed 123; None without one."""
     torch.manual_seed(123)
     return layer(3, 2, 6, 0.0, 2)(torch.stack((inputs, inputs)))[0] if layer else None
 

@@ -1,8 +1,9 @@
 """Features after 16 layers, with a norm and without one.
 
-Every layer is a random matrix that makes features a little smaller, or a little larger. Sixteen of
-them make it too small to matter, or hundreds of times too large. With a norm in front of each
-layer, nothing builds up: the size is the same after one and after sixteen.
+Every layer is a random matrix that makes features a little smaller, or a little larger. After
+sixteen such layers, features are too small to matter, or hundreds of times too large. With a norm
+in front of each layer, the change does not add up: features are as large after sixteen layers as
+after one.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """A one-hot row times a matrix is a look-up of one row.
 
-The rows of a weight are what each input feature brings. A token table works in the same way: the
-product of a one-hot row and the table is that token's row, and an index gives the same without the
-multiplications.
+A row of a weight matrix is what one input feature adds to the output. A token table works in the
+same way: the product of a one-hot row and the table is that token's row. An index gives the same
+row without multiplications.
 """
 
 import torch

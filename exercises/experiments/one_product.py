@@ -1,8 +1,9 @@
 """Why W_query and W_key are two matrices, and not their product.
 
-Scores are x (W_query W_keyᵀ) xᵀ, so one matrix could do. It would hold far more numbers than two
-narrow ones, whose product has a rank of d_out at most: that is all a head needs. And there would be
-no short keys to keep for the next token, only whole tokens.
+Scores are x (W_query W_keyᵀ) xᵀ, so one matrix in place of two would be enough. That matrix has far
+more numbers than two narrow ones. The product of two narrow matrices has a rank of at most d_out,
+which is all that a head needs. With one matrix there would also be no short keys to store for the
+next tokens, only whole tokens.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """Search term, index and content: query, key and value.
 
-That is what a query, a key and a value are for. A search compares the term with the index, and
-gives out the content: the index itself is never returned. A dictionary returns one entry. Attention
-returns a mix, in which the best match weighs most, and which shifts smoothly when the term changes.
+A search compares a search term (the query) with an index (the keys), and returns content (the
+values); it never returns the index itself. A dictionary returns one entry. Attention returns a mix
+of entries, in which the best match weighs most. The mix changes smoothly when the query changes.
 """
 
 import torch
@@ -12,7 +12,7 @@ from grader.mine import yours
 
 attention = yours("scaled_dot_product_attention", functional.scaled_dot_product_attention)
 
-# What each book is about (animals, numbers, music), and what it says (its price in euros).
+# The topics of each book (animals, numbers, music), and its content (its price in euros).
 books = ("Whales", "Sums", "Songs")
 index = 6 * torch.eye(3)
 content = torch.tensor([[10.0], [20.0], [40.0]])
@@ -28,7 +28,7 @@ print(
 )
 for name, term in terms.items():
     query = torch.tensor([term])
-    weights = attention(query, index, torch.eye(3))[0]  # values of torch.eye show the weights
+    weights = attention(query, index, torch.eye(3))[0]  # values of torch.eye give the weights
     found = attention(query, index, content).item()
     print(
         f"{name:22}" + "".join(f"{weight:8.2f}" for weight in weights.tolist()) + f"{found:10.2f}"

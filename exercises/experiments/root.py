@@ -1,8 +1,8 @@
 """The size of scores with and without the root, as d_k grows.
 
-A score adds up d_k products. Each has variance 1 where queries and keys have mean 0, variance 1 and
-are independent, so the sum has variance d_k. The norm of all scores, over the root of how many
-there are, is their typical size.
+A score is a sum of d_k products. If queries and keys are independent, with mean 0 and variance 1,
+each product has variance 1, and the sum has variance d_k. The typical size of a score is the norm
+of all scores, divided by the root of their number.
 """
 
 import torch

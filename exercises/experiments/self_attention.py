@@ -1,8 +1,8 @@
 """Published figures: layers drawn under seeds 42, 123 and 789.
 
-Public notebooks print these. You get them if the matrices of queries, keys and values are drawn in
-that order, by torch.rand or by nn.Linear (the causal head: key, then query). No test asks for that:
-any order is right.
+Public notebooks print these figures. You get them if the matrices of queries, keys and values are
+drawn in that order, by torch.rand or by nn.Linear (in the causal head: key, then query). No test
+asks for that order: any order is right.
 """
 
 import torch
@@ -39,7 +39,7 @@ figures("the query of the second word", [0.4306, 1.4551], queries[1] if project 
 
 
 def drawn(layer, seed, *sizes):
-    """What a layer that is made under this seed says of the six words."""
+    """The result for the six words of a layer that is made under this seed."""
     torch.manual_seed(seed)
     return layer(*sizes)(inputs) if layer else None
 

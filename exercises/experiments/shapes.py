@@ -1,7 +1,8 @@
 """What stack, unsqueeze, None, .T, `*` and `@` do to shapes.
 
-`*` multiplies number by number, and stretches dimensions of size 1. `@` also adds up: rows of the
-left against columns of the right. `x @ x.T` compares tokens; `x.T @ x` compares features.
+`*` multiplies number by number, and stretches dimensions of size 1. `@` multiplies the rows of the
+left matrix by the columns of the right one, and adds up the products. `x @ x.T` compares tokens;
+`x.T @ x` compares features.
 """
 
 import torch

@@ -1,9 +1,9 @@
 """The gradient through 64 blocks, with and without x + ….
 
-A block adds block(x) - x to its input x. Passed on alone, without x, this is a block without a
-shortcut. With shortcuts, the result of a token depends on its input through any number of blocks.
-Without them, hardly anything of the input arrives: attention mixes and mixes, until the vectors of
-all tokens are alike.
+A block returns its input x plus its own addition, block(x) - x. Passing on the addition alone makes
+a block without a shortcut. With shortcuts, the result of a token depends on its input through any
+number of blocks. Without them, hardly anything of the input is left: attention mixes the tokens
+again and again, until the vectors of all tokens are alike.
 """
 
 import torch
@@ -15,7 +15,7 @@ WIDTH, TOKENS = 32, 8
 
 
 class OfTorch(nn.TransformerEncoderLayer):
-    """Torch's block, which wants its mask with each call."""
+    """Torch's block, which needs a mask in each call."""
 
     def __init__(self, width, heads, hidden, tokens, dropout):
         super().__init__(width, heads, hidden, dropout, "gelu", batch_first=True, norm_first=True)

@@ -1,7 +1,7 @@
 """Published figures: scores, weights and contexts of six words.
 
-Public notebooks on self-attention print these. The sentence is "Your journey starts with one step",
-three numbers a word; nothing is drawn.
+Public notebooks on self-attention print these figures. The sentence is "Your journey starts with
+one step", with three numbers for each word. No number is random.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Published figures: weights of five scores, and of one word.
 
-Public notebooks on self-attention print these. The six scores compare the word "journey" with each
-word of "Your journey starts with one step".
+Public notebooks on self-attention print these figures. The six scores compare the word "journey"
+with each word of "Your journey starts with one step".
 """
 
 import torch

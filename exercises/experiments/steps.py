@@ -1,8 +1,9 @@
 """A valley that is steep in one direction: plain steps and AdamW.
 
-The height is (1000 x² + y²) / 2, and the gradient is 1000 x and y. A plain step is a rate times the
-gradient. The steep way allows a rate below 0.002 and no more, and then y hardly moves. AdamW
-divides by the size of the gradients themselves: x and y go down alike, however steep.
+The height is (1000 x² + y²) / 2, and the gradient is (1000 x, y). A plain step is a rate times the
+gradient. In the steep direction, x, only rates below 0.002 lead down. At such a rate, y hardly
+changes. AdamW divides a step by the size of the gradients: x and y shrink at the same speed,
+however steep the valley is.
 """
 
 import torch
@@ -11,18 +12,18 @@ from grader.mine import yours
 
 MARKS = (1, 10, 50, 100)
 STEEP = torch.tensor([1000.0, 1.0], dtype=torch.float64)
-RECORDED = [0.98, 0.802, 0.18, -0.008]  # by the kit's own answer, for x and y alike
+RECORDED = [0.98, 0.802, 0.18, -0.008]  # of the kit's own answer, the same for x and y
 
 adamw_step = yours("adamw_step", None, "recorded numbers")
 
 
 def plain(rate):
-    """A step against the gradient."""
+    """Return a function that takes a plain step against the gradient."""
     return lambda _, point, *means: (point - rate * STEEP * point, *means)
 
 
 def adamw(rate):
-    """A step without decay."""
+    """Return a function that takes a step of AdamW without weight decay."""
     return lambda step, point, *means: adamw_step(
         point, STEEP * point, *means, step, rate, (0.9, 0.999), 1e-8, 0.0
     )

@@ -1,8 +1,8 @@
 """The price of a guess: an even, a right and a wrong one.
 
-The loss is the surprise at what came: minus the logarithm of the probability it was given. To
-guess evenly costs log(vocab). To be sure costs nothing when it is right, and any amount when it is
-wrong. So a model does best if it is as sure as it is often right.
+The loss is minus the logarithm of the probability that the model gave to the next token. An even
+guess costs log(vocab). A sure guess costs nothing if it is right, and any amount if it is wrong. A
+model does best if the probability of its guesses equals the share of right guesses.
 """
 
 import math
@@ -24,7 +24,7 @@ loss_of = yours("next_token_loss", of_torch)
 
 
 def surprise(right):
-    """The loss of a guess that gives this probability to what comes, and all others the rest."""
+    """The loss if the next token has this probability, and all others share the rest."""
     wrong = (1 - right) / (LETTERS - 1)
     probabilities = torch.full((1, 2, LETTERS), wrong, dtype=torch.float64)
     probabilities[..., 5] = right
@@ -37,6 +37,6 @@ for right in (0.999, 0.9, 0.5, 1 / LETTERS, 0.01, 0.001, 0.0001):
 
 print("\na model is right 9 times out of 10: how sure, and the mean loss")
 for sure in (0.5, 0.8, 0.9, 0.99, 0.999, 0.9999):
-    # When it is wrong, what came was one of the others, which share what is left.
+    # If the guess is wrong, the next token is one of the others, which share the rest.
     mean = 0.9 * surprise(sure) + 0.1 * surprise((1 - sure) / (LETTERS - 1))
     print(f"{sure:9.4f} {mean:8.3f} {'█' * round(20 * mean)}")

@@ -1,9 +1,9 @@
 """The first loss with large and small token tables.
 
-A token table makes the logits as well. With numbers around 1, the model is sure of its guesses
-before it has learned anything, and nearly all are wrong. With numbers around 0.02 it gives every
-token about the same, and starts at log(vocab). The table is also most of a small model: a second
-one for the way out would be as large again.
+The token table also makes the logits. With numbers around 1 in the table, the model is sure of its
+guesses before it has learned anything, and nearly all guesses are wrong. With numbers around 0.02,
+all tokens have about the same probability, and the loss starts at log(vocab). In a small model,
+most of the numbers are in this table. A second table for the logits would be as large again.
 """
 
 import math
@@ -17,7 +17,7 @@ VOCAB, WIDTH, CONTEXT = 5000, 64, 32
 
 
 class OfTorch(nn.Module):
-    """A model of torch's layers, called and made as yours."""
+    """A model of torch's layers, made and called in the same way as yours."""
 
     def __init__(self, vocab, width, heads, layers, hidden, context, dropout):
         super().__init__()

@@ -1,8 +1,8 @@
 """How temperature, top_k and top_p change one guess.
 
-Four words fit, and each of 2,000 others is most unlikely. Together those are hit often, at
-temperature 2 nearly always, and one of them can spoil a text. A low temperature makes the likely
-likelier; top_k and top_p cut the others off. The u of 500 draws is spread evenly from 0 to 1.
+Four words fit, and each of 2,000 others is most unlikely. Together, the others are chosen often: at
+temperature 2 nearly always. One of them can spoil a text. A low temperature makes likely words
+likelier; top_k and top_p leave out the others. The 500 values of u are spread evenly from 0 to 1.
 """
 
 import torch
@@ -19,7 +19,7 @@ SETTINGS = {
     "top_p = 0.8": (1.0, None, 0.8),
     "temperature 2, top_k = 4": (2.0, 4, None),
 }
-RECORDED = [  # how often the kit's own answer drew each
+RECORDED = [  # how often the kit's own answer drew each word
     [397, 81, 19, 3, 0],
     [262, 117, 59, 21, 41],
     [25, 17, 12, 7, 439],
@@ -33,7 +33,7 @@ draw = yours("sample_next", None, "recorded numbers")
 
 
 def counted(*given):
-    """How often each word is drawn, and how often any of the others."""
+    """Count how often each of the four words is drawn, and how often any other word."""
     drawn = [int(draw(logits, (n + 0.5) / DRAWS, *given)) for n in range(DRAWS)]
     fitting = [drawn.count(word) for word in range(4)]
     return [*fitting, DRAWS - sum(fitting)]

@@ -1,8 +1,9 @@
 """How view, transpose and contiguous treat the same memory.
 
-A stride says how far to step in memory for the next entry of a dimension. `view` regroups, and
-`transpose` swaps strides; neither moves a number. A view of what was transposed may need strides
-that do not exist. `contiguous` makes a copy in the new order first; `reshape` does if it must.
+A stride is the number of steps in memory to the next entry of a dimension. `view` regroups entries,
+and `transpose` swaps strides; neither moves a number. After a transpose, there may be no strides
+that give the shape you ask for, and then `view` raises an error. `contiguous` copies the numbers
+into the new order first. `reshape` makes such a copy if it must.
 """
 
 import torch

@@ -20,7 +20,7 @@ from grader.testing import (
     first_tokens,
 )
 
-SIZES = [(2, 5, 3), (3, 4, 7), (5, 11, 2)]  # batch, time, channels: never two alike
+SIZES = [(2, 5, 3), (3, 4, 7), (5, 11, 2)]  # batch, time, channels, all different
 
 
 def sequences(make, batch, time, channels, dtype=torch.float32):
@@ -58,7 +58,7 @@ def test_running_mean_loop_works_for_a_single_token(student, make):
 @rung.property("running_mean_loop")
 def test_running_mean_loop_sees_its_own_past_only(student, make):
     """Neither later tokens nor other sequences change a mean, however large they are."""
-    # What passes through a number from the future, though it cancels, loses its digits there.
+    # A sum that includes a large later number and subtracts it again loses digits.
     growing = sequences(make, 2, 6, 3) * 1000.0 ** torch.arange(6.0)[:, None]
     assert_causal(student.running_mean_loop, growing)
     assert_batch_rows_do_not_mix(student.running_mean_loop, sequences(make, 3, 4, 2))
@@ -66,9 +66,9 @@ def test_running_mean_loop_sees_its_own_past_only(student, make):
 
 @rung.property("running_mean_loop", rules=("dtype",))
 def test_running_mean_loop_keeps_float64(student, reference, make):
-    """Sequences in float64 give means in float64, to its precision."""
+    """Sequences in float64 give means in float64, to full precision."""
     x = sequences(make, 2, 7, 3, torch.float64)
-    # Large terms that cancel: float32 would lose what is left of them.
+    # Large terms cancel, and float32 would lose the digits of the small rest.
     x[:, 0::2] += 2.0**5
     x[:, 1::2] -= 2.0**5
     assert_agrees_to_float64(student.running_mean_loop(x), reference.running_mean_loop(x))
@@ -106,13 +106,13 @@ def test_prefix_sum_matrix_agrees_with_the_reference(student, reference, time):
 
 @rung.property("prefix_sum_matrix", rules=("returns", "sizes"))
 def test_prefix_sum_matrix_of_a_single_token(student):
-    """A single token is summed up by a single one."""
+    """For a single token, the matrix is a single 1."""
     assert_agrees(student.prefix_sum_matrix(1), torch.ones(1, 1))
 
 
 @rung.property("prefix_sum_matrix", rules=("sizes",))
 def test_prefix_sum_matrix_sums_up_the_past(student, make):
-    """Multiplied with a long sequence, it gives the cumulative sums."""
+    """The product with a long sequence gives the cumulative sums."""
     x = make.integers(-9, 10, batch=2, time=600, channels=3).float()
     assert_agrees(student.prefix_sum_matrix(600) @ x, x.cumsum(dim=1))
 
@@ -144,7 +144,7 @@ def test_running_mean_matrix_of_a_single_token(student):
 
 @rung.property("running_mean_matrix", rules=("sizes",))
 def test_running_mean_matrix_fits_a_long_sequence(student):
-    """For 500 tokens the last row still shares out a total of one, evenly."""
+    """For 500 tokens, the last row still has equal weights that sum to one."""
     weights = student.running_mean_matrix(500)
     assert_rows_sum_to_one(weights)
     assert_agrees(weights[-1], torch.full((500,), 0.002), what="the last row")
@@ -178,13 +178,13 @@ def test_running_mean_matmul_works_for_a_single_token(student, make):
 
 @rung.property("running_mean_matmul", rules=("dtype",))
 def test_running_mean_matmul_keeps_float64(student, reference, make):
-    """Sequences in float64 give means in float64, to its precision."""
+    """Sequences in float64 give means in float64, to full precision."""
     x = sequences(make, 2, 7, 3, torch.float64)
-    # Large terms that cancel: float32 would lose what is left of them.
+    # Large terms cancel, and float32 would lose the digits of the small rest.
     x[:, 0::2] += 2.0**24
     x[:, 1::2] -= 2.0**24
     theirs, ours = student.running_mean_matmul(x), reference.running_mean_matmul(x)
-    # The matrix of the exercise before this one has the default dtype: its thirds are float32's.
+    # Weights may come from `running_mean_matrix`, where 1/3 is rounded to float32.
     assert_agrees_to_float64(theirs, ours, within=REORDERED)
 
 
@@ -234,7 +234,7 @@ def test_running_mean_softmax_keeps_the_shape(student, make, sizes):
     ("sizes", "by_softmax"),
     [
         *(pytest.param(sizes, False, id=str(sizes)) for sizes in SIZES),
-        # Another road to the same means is worth as little as other means.
+        # Right means without a softmax count as little as wrong means.
         pytest.param((3, 4, 7), True, id="by a softmax", marks=rung.quotes("softmax")),
     ],
 )
@@ -259,7 +259,7 @@ def test_running_mean_softmax_works_for_a_single_token(student, make):
 
 @rung.property("running_mean_softmax")
 def test_running_mean_softmax_gives_nothing_to_the_future(student, make):
-    """A later token has no say at all in an earlier mean, however large it is."""
+    """A later token does not change an earlier mean at all, however large it is."""
     x = sequences(make, 2, 6, 3)
     before = student.running_mean_softmax(x)
     for cut in (1, 3, 5):
@@ -274,9 +274,9 @@ def test_running_mean_softmax_gives_nothing_to_the_future(student, make):
 
 @rung.property("running_mean_softmax", rules=("dtype",))
 def test_running_mean_softmax_keeps_float64(student, reference, make):
-    """Sequences in float64 give means in float64, to its precision."""
+    """Sequences in float64 give means in float64, to full precision."""
     x = sequences(make, 2, 7, 3, torch.float64)
-    # Large terms that cancel: float32 would lose what is left of them.
+    # Large terms cancel, and float32 would lose the digits of the small rest.
     x[:, 0::2] += 2.0**5
     x[:, 1::2] -= 2.0**5
     assert_agrees_to_float64(student.running_mean_softmax(x), reference.running_mean_softmax(x))

@@ -33,7 +33,7 @@ def test_causal_mask_has_the_shape_of_the_statement(student, num_tokens):
 @rung.value("causal_mask", points=2)
 @pytest.mark.parametrize("num_tokens", [1, 2, 3, 6, 11])
 def test_causal_mask_agrees_with_the_reference(student, reference, num_tokens):
-    """True exactly where a query may not look."""
+    """The mask is True exactly where a query may not look."""
     assert_agrees(student.causal_mask(num_tokens), reference.causal_mask(num_tokens))
 
 
@@ -97,7 +97,7 @@ def test_masked_softmax_gives_zeros_where_all_is_hidden(student, make):
 
 @rung.property("masked_softmax", rules=("dtype",))
 def test_masked_softmax_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.normal(3.0, queries=4, keys=6, dtype=torch.float64) + 60.0  # costs float32 digits
     mask = some_mask(make, queries=4, keys=6)
     theirs, ours = student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask)
@@ -130,8 +130,8 @@ def test_masked_softmax_takes_large_scores(student, reference, make):
     mask = some_mask(make, queries=4, keys=6)
     mask[:2, 0] = True
     scores[0, 0] = 1000.0  # the largest score of its row is hidden
-    scores[1] = -1000.0 + make.uniform(keys=6)  # all that is visible lies far below zero
-    scores[1, 0] = 1000.0  # and what is hidden far above
+    scores[1] = -1000.0 + make.uniform(keys=6)  # all visible scores are far below zero
+    scores[1, 0] = 1000.0  # and all hidden scores are far above
     scores[2] = 1000.0 - torch.arange(6)
     weights = student.masked_softmax(scores, mask)
     assert_agrees(weights, reference.masked_softmax(scores, mask), within=LARGE_SCORES)
@@ -154,7 +154,7 @@ def test_renormalized_weights_keep_their_shape(student, make):
 @rung.value("renormalized_causal_weights", points=2)
 @pytest.mark.parametrize("tokens", [2, 5, 8])
 def test_renormalized_weights_agree_with_the_reference(student, reference, make, tokens):
-    """The future is gone, and each row is divided by what is left of it."""
+    """Later tokens get no weight, and the other weights of a row are divided by their sum."""
     weights = softmax_weights(make, tokens)
     assert_agrees(
         student.renormalized_causal_weights(weights),
@@ -164,7 +164,7 @@ def test_renormalized_weights_agree_with_the_reference(student, reference, make,
 
 @rung.property("renormalized_causal_weights", points=0.5, rules=("dtype",))
 def test_renormalized_weights_keep_float64(student, reference, make):
-    """Weights in float64 stay in float64, to its precision."""
+    """Weights in float64 stay in float64, to full precision."""
     weights = softmax_weights(make, 5, dtype=torch.float64)
     assert_agrees_to_float64(
         student.renormalized_causal_weights(weights),
@@ -226,7 +226,7 @@ def test_apply_dropout_takes_any_number_of_dimensions(student, reference, make, 
 
 @rung.property("apply_dropout", points=0.5, rules=("dtype",))
 def test_apply_dropout_keeps_float64(student, reference, make):
-    """Weights in float64 stay in float64, to its precision."""
+    """Weights in float64 stay in float64, to full precision."""
     weights = make.normal(queries=3, keys=4, dtype=torch.float64)
     keep = make.booleans(queries=3, keys=4)
     assert_agrees_to_float64(
@@ -269,7 +269,7 @@ def test_causal_attention_has_the_shape_of_the_statement(student, make, batch, t
 
 
 def alike(student, reference, *arguments):
-    """Both layers, the student's and the reference's, made alike and with the same weights."""
+    """The student's layer with the weights of the reference, and the reference."""
     theirs, ours = student.CausalAttention(*arguments), reference.CausalAttention(*arguments)
     adopt(theirs, ours)
     return theirs, ours
@@ -304,7 +304,7 @@ def test_causal_attention_keeps_sentences_apart(student, reference, make):
 
 @rung.property("CausalAttention", rules=("bias",))
 def test_causal_attention_has_biases_only_when_asked(student, reference, make):
-    """Queries, keys and values have no bias by default, and one with qkv_bias=True."""
+    """Queries, keys and values have no bias by default, and a bias with qkv_bias=True."""
     for qkv_bias in ((False,), ()):
         theirs = student.CausalAttention(3, 4, 5, 0.0, *qkv_bias)
         adopt(theirs, reference.CausalAttention(3, 4, 5, 0.0))
@@ -320,7 +320,7 @@ def test_causal_attention_has_biases_only_when_asked(student, reference, make):
 
 
 def one_hot(student, reference, make, tokens, p):
-    """Layers alike whose result shows their weights, twice: each value is one-hot, twice."""
+    """A layer, one-hot tokens and the expected result, which holds the weights twice."""
     theirs = student.CausalAttention(tokens, 2 * tokens, tokens, p)
     ours = reference.CausalAttention(tokens, 2 * tokens, tokens, p)
     # Scores small enough that no weight is tiny.
@@ -335,7 +335,7 @@ def one_hot(student, reference, make, tokens, p):
 
 @rung.property("CausalAttention", points=2, rules=("dropout",))
 def test_causal_attention_drops_weights_in_training(student, reference, make):
-    """Dropout acts on the weights, and scales up what it keeps."""
+    """Dropout acts on the weights, and scales up those that it keeps."""
     tokens, p = 24, 0.3
     theirs, x, expected = one_hot(student, reference, make, tokens, p)
     once, again = theirs.train().each([(x,), (x,)])
@@ -360,7 +360,7 @@ def test_causal_attention_moves_as_a_whole(student, make):
 
 @rung.property("CausalAttention", rules=("dtype",))
 def test_causal_attention_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = alike(student, reference, 3, 4, 9, 0.0)
     x = make.normal(3.0, batch=6, tokens=9, d_in=3, dtype=torch.float64)

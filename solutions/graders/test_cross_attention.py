@@ -25,7 +25,7 @@ from grader.testing import (
 @rung.shape("padding_mask")
 @pytest.mark.parametrize(("batch", "num_tokens"), [(3, 5), (6, 4)])
 def test_padding_mask_has_a_row_for_every_sentence(student, make, batch, num_tokens):
-    """It is boolean, (batch, num_tokens), even if no sentence is that long."""
+    """The mask is boolean, (batch, num_tokens), even if no sentence has num_tokens tokens."""
     student.padding_mask(make.integers(1, num_tokens, batch=batch), num_tokens)
 
 
@@ -74,7 +74,7 @@ def test_padding_mask_is_where_the_lengths_are(student):
 
 
 def some_hidden(make, **sizes):
-    """Hide about half of the tokens, in every sentence at least one and never all."""
+    """Hide about half of the tokens: in every sentence at least one, and never all."""
     mask = make.booleans(0.5, **sizes)
     rows = torch.arange(mask.shape[0])
     mask[rows, rows % mask.shape[1]] = True
@@ -83,18 +83,18 @@ def some_hidden(make, **sizes):
 
 
 def all_but_one(batch, tokens):
-    """Each sentence has a single visible token, and each another one."""
+    """A mask with one visible token in each sentence, at different places."""
     mask = torch.ones(batch, tokens, dtype=torch.bool)
     rows = torch.arange(batch)
     mask[rows, (rows + 1) % tokens] = False
     return mask
 
 
-LOUD = 6.0  # of both queries and keys, in four features: a score of 72
+LOUD = 6.0  # if queries and keys have it in four features, the score is 72
 
 
 def with_quiet_heads(ours):
-    """Show the heads' features side by side; where tokens begin with a one, scores are near -72."""
+    """Make scores about -72 where tokens begin with a one, and let out_proj pass on features."""
     with torch.no_grad():
         ours.W_query.weight[:, 0] = LOUD
         ours.W_key.weight[:, 0] = -LOUD
@@ -104,9 +104,9 @@ def with_quiet_heads(ours):
 
 
 def with_a_loud_second_head(ours, make):
-    """Draw head 1 of three, four features each, anew, with scores near 72.
+    """Give head 1 of three new weights, so that its scores are near 72.
 
-    No exponential overflows, and yet one maximum for all heads would bury the others.
+    No exponential overflows. But with one maximum for all heads, other heads would get no weight.
     """
     with torch.no_grad():
         for projection in (ours.W_query, ours.W_key, ours.W_value):
@@ -117,17 +117,17 @@ def with_a_loud_second_head(ours, make):
 
 
 def with_large_scores(ours, root):
-    """Where both tokens begin with a one, make scores of four features about twice root squared."""
+    """Make scores of four features about 2 · root², where both tokens begin with a one."""
     with torch.no_grad():
         ours.W_query.weight[:, 0] = ours.W_key.weight[:, 0] = root
     return ours
 
 
 def made_loud(tokens, mask):
-    """Other tokens where the mask is True, whose scores are much larger than those of the rest.
+    """Replace tokens where the mask is True by others with much larger scores.
 
-    By about 60, with roots of 5: enough to be heard through a mask that only lowers them, and not
-    so much that who renormalises after the softmax has nothing left to divide by.
+    With roots of 5, scores are about 60 larger. That is enough to show a mask that only lowers
+    scores. It still leaves weights to divide by, if an answer renormalises after the softmax.
     """
     loud = tokens.flip(1)
     loud[..., 0] = 2.2
@@ -135,7 +135,7 @@ def made_loud(tokens, mask):
 
 
 def assert_only_the_second_head_changed(after, before):
-    """Compare features, four for each of three heads."""
+    """Fail unless, of three heads with four features each, only head 1 has changed."""
     assert_that(
         not agree(before[..., 4:8], after[..., 4:8]),
         "head 1 got other weights, and its features did not change",
@@ -167,7 +167,7 @@ CROSSINGS = [
     (4, 3, 6, 5, 7, 16, 2),
     (3, 8, 4, 7, 6, 10, 5),
 ]
-ALIKE = (3, 3, 3, 5, 4, 6, 3)  # batch, queries, keys and heads: what is mixed up fits in silence
+ALIKE = (3, 3, 3, 5, 4, 6, 3)  # batch, queries, keys and heads are equal: swaps raise no error
 
 
 def crossing(student, reference, d_query=6, d_context=8, d_out=12, num_heads=3):
@@ -207,7 +207,7 @@ def test_cross_attention_has_the_promised_shape(
 def test_cross_attention_agrees_with_the_reference(
     student, reference, make, batch, queries, keys, d_query, d_context, d_out, num_heads
 ):
-    """With the same weights, it sees the whole context when nothing says what is hidden."""
+    """With the same weights and no mask, the result is that of the reference."""
     theirs, ours = crossing(student, reference, d_query, d_context, d_out, num_heads)
     x = make.normal(batch=batch, queries=queries, d_query=d_query)
     context = make.normal(batch=batch, keys=keys, d_context=d_context)
@@ -259,7 +259,7 @@ def test_cross_attention_ignores_what_hidden_tokens_hold(student, reference, mak
 
 @rung.property("CrossAttention")
 def test_cross_attention_takes_the_context_in_any_order(student, reference, make):
-    """Tokens of the context that change places, and take their mask along, change no output."""
+    """Reordering the context together with its mask changes no output."""
     theirs, _ = crossing(student, reference)
     x, context = two_sequences(make)
     mask = some_hidden(make, batch=2, keys=7)
@@ -274,7 +274,7 @@ def test_cross_attention_takes_the_context_in_any_order(student, reference, make
 
 @rung.property("CrossAttention", points=0.5, rules=("returns",))
 def test_cross_attention_answers_each_query_by_itself(student, reference, make):
-    """A query that comes alone gets the answer that it gets among others."""
+    """A query alone gets the same output as among other queries."""
     theirs, _ = crossing(student, reference)
     x, context = two_sequences(make)
     mask = some_hidden(make, batch=2, keys=7)
@@ -323,7 +323,7 @@ def test_cross_attention_ends_with_a_bias(student, reference):
 
 @rung.property("CrossAttention", points=0.5, rules=("device",))
 def test_cross_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes both sequences and the mask from there."""
+    """After a move to another device, the module takes both sequences and the mask from there."""
     x, context = two_sequences(make)
     mask = some_hidden(make, batch=2, keys=7)
     assert_moves(student.CrossAttention(6, 8, 12, 3), x, context, mask)
@@ -331,7 +331,7 @@ def test_cross_attention_moves_as_a_whole(student, make):
 
 @rung.property("CrossAttention", points=0.5, rules=("dtype",))
 def test_cross_attention_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = crossing(student, reference)
     x, context = two_sequences(make, dtype=torch.float64)
@@ -359,7 +359,7 @@ def test_cross_attention_has_the_right_gradients(student, reference, make, maske
 
 @rung.stability("CrossAttention", points=0.5, rules=("large", "hidden"))
 def test_cross_attention_stays_finite_for_large_scores(student, reference, make):
-    """Scores in the hundreds overflow nothing, and where all are low, hidden tokens stay hidden."""
+    """Scores of hundreds do not overflow; where all scores are low, hidden tokens stay hidden."""
     theirs = student.CrossAttention(6, 8, 12, 3)
     ours = with_large_scores(reference.CrossAttention(6, 8, 12, 3), 20.0)
     adopt(theirs, ours)
@@ -379,7 +379,7 @@ def test_cross_attention_stays_finite_for_large_scores(student, reference, make)
 
 # batch, tokens, d_in, d_out, num_heads; head_dim is 4, 8 and 2
 ENCODERS = [(2, 7, 5, 12, 3), (4, 6, 7, 16, 2), (3, 8, 4, 10, 5)]
-SQUARE = (3, 3, 4, 6, 3)  # batch, tokens and heads: what is mixed up fits in silence
+SQUARE = (3, 3, 4, 6, 3)  # batch, tokens and heads are equal: swaps raise no error
 
 
 def encoding(student, reference, d_in=5, d_out=12, num_heads=3):
@@ -391,7 +391,7 @@ def encoding(student, reference, d_in=5, d_out=12, num_heads=3):
 
 
 def real(padding):
-    """Make what picks the outputs of real tokens: those of padding become zero, NaN or not."""
+    """Return a function that sets the outputs of padding to zero, even where they are NaN."""
     return lambda result: result.masked_fill(padding[..., None], 0.0)
 
 
@@ -408,7 +408,7 @@ def test_encoder_has_the_promised_shape(student, make, batch, tokens, d_in, d_ou
 def test_encoder_agrees_with_the_reference(
     student, reference, make, batch, tokens, d_in, d_out, num_heads
 ):
-    """With the same weights, every token sees all when nothing says what is padding."""
+    """With the same weights and no padding, the result is that of the reference."""
     theirs, ours = encoding(student, reference, d_in, d_out, num_heads)
     x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
     nothing = torch.zeros(batch, tokens, dtype=torch.bool)
@@ -463,7 +463,7 @@ def test_encoder_ignores_what_padding_holds(student, reference, make):
 
 @rung.property("EncoderSelfAttention", rules=("computes", "length"))
 def test_encoder_looks_both_ways_at_any_distance(student, reference, make):
-    """In a long sentence, the last token reaches the first output, and the first the last."""
+    """In a long sentence, the first output depends on the last token, and the last on the first."""
     theirs, ours = encoding(student, reference)
     x = make.normal(0.3, batch=2, tokens=40, d_in=5)
     before = theirs(x)
@@ -526,7 +526,7 @@ def test_encoder_ends_with_a_bias(student, reference):
 
 @rung.property("EncoderSelfAttention", points=0.5, rules=("device",))
 def test_encoder_moves_as_a_whole(student, make):
-    """Moved to another device, it takes sentences and padding from there."""
+    """After a move to another device, the module takes sentences and padding from there."""
     x = make.normal(batch=2, tokens=7, d_in=5)
     padding = some_hidden(make, batch=2, tokens=7)
     assert_moves(student.EncoderSelfAttention(5, 12, 3), x, padding)
@@ -534,7 +534,7 @@ def test_encoder_moves_as_a_whole(student, make):
 
 @rung.property("EncoderSelfAttention", points=0.5, rules=("dtype",))
 def test_encoder_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = encoding(student, reference)
     x = make.normal(batch=2, tokens=7, d_in=5, dtype=torch.float64)
@@ -568,7 +568,7 @@ def test_encoder_has_the_right_gradients(student, reference, make, padded):
 
 @rung.stability("EncoderSelfAttention", points=0.5, rules=("large", "hidden"))
 def test_encoder_stays_finite_for_large_scores(student, reference, make):
-    """Scores in the hundreds overflow nothing, and where all are low, padding stays hidden."""
+    """Scores of hundreds do not overflow; where all scores are low, padding stays hidden."""
     theirs = student.EncoderSelfAttention(5, 12, 3)
     ours = with_large_scores(reference.EncoderSelfAttention(5, 12, 3), 20.0)
     adopt(theirs, ours)

@@ -20,8 +20,8 @@ from grader.testing import (
     assert_work_grows_at_most,
 )
 
-# One float32 step at 1000 is 6e-5, and exp(scores - logarithm of the sum) loses one or two: that
-# road is right as well.
+# exp(scores - logarithm of the sum) is a right way, too. At 1000 it loses one or two steps of
+# float32, of 6e-5 each.
 
 # --- online_step ---------------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ BLOCKS = {  # sizes of the rows, and how many scores come
 
 
 def quoting_leading(cases):
-    """These cases by name; those of leading dimensions quote the rule on them."""
+    """Parameters by name; those with leading dimensions quote the rule `leading`."""
     return [
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)),
@@ -48,7 +48,7 @@ def quoting_leading(cases):
 
 
 def state_and_block(make, n, dtype=torch.float32, **rows):
-    """A running maximum and total of each row, and the scores that come next."""
+    """A running maximum and total of each row, and the next block of scores."""
     maximum = make.normal(2.0, dtype=dtype, **rows)
     total = make.uniform(1.0, 4.0, dtype=dtype, **rows)
     return maximum, total, make.normal(2.0, dtype=dtype, **rows, n=n)
@@ -64,7 +64,7 @@ def test_online_step_gives_two_numbers_per_row(student, make, rows, n):
 @rung.value("online_step", points=9)
 @pytest.mark.parametrize(("rows", "n"), BLOCKS.values(), ids=BLOCKS.keys())
 def test_online_step_agrees_with_the_reference(student, reference, make, rows, n):
-    """Maximum and total are right, whether the block lies above what came before or below."""
+    """Maximum and total are right, whether the block's scores are above earlier ones or below."""
     for before, now, where in (
         (0.0, 0.0, "about"),
         (0.0, 3.0, "above"),
@@ -97,7 +97,7 @@ def test_online_step_counts_the_first_state_as_nothing(student, make):
 
 @rung.property("online_step", rules=("empty",))
 def test_online_step_takes_rows_that_begin_beside_others(student, reference, make):
-    """Some rows have seen no score yet, and others have."""
+    """States are right where some rows have seen no score yet, and other rows have."""
     maximum, total, block = state_and_block(make, 5, batch=3, queries=4)
     nothing = torch.zeros(3, 4, dtype=torch.bool)
     nothing[0], nothing[1, ::2] = True, True
@@ -107,7 +107,7 @@ def test_online_step_takes_rows_that_begin_beside_others(student, reference, mak
 
 @rung.property("online_step", rules=("dtype",))
 def test_online_step_keeps_float64(student, reference, make):
-    """A state and a block in float64 give a state in float64, to its precision."""
+    """A state and a block in float64 give a state in float64, to full precision."""
     state = state_and_block(make, 6, dtype=torch.float64, rows=50)
     assert_agrees_to_float64(
         student.online_step(*state), reference.online_step(*state), within=ALL_DIGITS
@@ -122,7 +122,7 @@ def test_online_step_leaves_its_inputs_alone(student, make):
 
 @rung.stability("online_step", points=2, rules=("large",))
 def test_online_step_takes_scores_of_a_thousand(student, reference, make):
-    """Scores of ±1000 give right states: before the block, in it, and in both."""
+    """Scores of ±1000 give right states: in the old state, in the block, and in both."""
     so_far = torch.tensor([1000.0, -1000.0, 0.0, 1000.0, 0.0, -1000.0, 999.0])
     centres = torch.tensor([1000.0, -1000.0, 1000.0, 0.0, -1000.0, 1000.0, 1000.0])
     maximum, total, block = state_and_block(make, 5, rows=7)
@@ -168,7 +168,7 @@ def test_softmax_online_gives_a_weight_per_score(student, make, sizes, block_siz
 @rung.value("softmax_online", points=12)
 @pytest.mark.parametrize(("sizes", "block_size"), ROWS.values(), ids=ROWS.keys())
 def test_softmax_online_agrees_with_the_reference(student, reference, make, sizes, block_size):
-    """The weights are those of a softmax, however the scores are cut, wherever the largest is."""
+    """The weights are those of a softmax, for blocks of any size, wherever the maximum is."""
     steps = torch.arange(float(sizes["n"]))
     for drift, order in ((0.0, "in any order"), (0.75, "rising"), (-0.75, "falling")):
         scores = make.normal(2.0, **sizes) + drift * steps
@@ -181,7 +181,7 @@ def test_softmax_online_agrees_with_the_reference(student, reference, make, size
 
 @rung.property("softmax_online", rules=("dtype",))
 def test_softmax_online_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.normal(2.0, rows=50, n=11, dtype=torch.float64) + 60.0  # costs float32 digits
     assert_agrees_to_float64(student.softmax_online(scores, 4), reference.softmax_online(scores, 4))
 
@@ -194,7 +194,7 @@ def test_softmax_online_leaves_the_scores_alone(student, make):
 
 @rung.stability("softmax_online", points=3, rules=("large",))
 def test_softmax_online_takes_scores_of_a_thousand(student, reference, make):
-    """Scores of ±1000 give right weights: in all of a row, in one block, in the last one."""
+    """Scores of ±1000 give right weights: in a whole row, in one block, in the last block."""
     scores = make.normal(rows=7, n=11)
     scores[0] += 1000.0
     scores[1] -= 1000.0
@@ -214,13 +214,13 @@ def test_softmax_online_takes_scores_of_a_thousand(student, reference, make):
 def test_softmax_online_looks_at_one_block_at_a_time(student, make, block_size):
     """No maximum and no sum runs over more than block_size scores."""
     scores = make.normal(rows=3, n=60)  # no more blocks than scores in one of them
-    # A block, and the maximum so far beside it.
+    # A block, and the maximum so far.
     assert_reduces_at_most(student.softmax_online, block_size + 1, scores, block_size)
 
 
 @rung.efficiency("softmax_online", points=2, rules=("once",))
 def test_softmax_online_reads_the_scores_once(student, make):
-    """The sum does not wait until the maximum of all blocks is known."""
+    """Exponentials are summed before the maximum of all blocks is known."""
     small, large = make.normal(rows=3, n=16), make.normal(rows=3, n=64)
     assert_maxima_do_not_run_ahead(student.softmax_online, (small, 8), (large, 8))
 
@@ -249,7 +249,7 @@ def two_states(make, d, dtype=torch.float32, **queries):
 
 
 def emptied(state, nothing):
-    """A state in which these queries have met no key."""
+    """The state, with the queries where `nothing` is True made empty."""
     maximum, total, mix = state
     return (
         maximum.masked_fill(nothing, -torch.inf),
@@ -294,7 +294,7 @@ def test_merge_states_takes_empty_states(student, make, which):
 
 @rung.property("merge_states", points=2, rules=("empty",))
 def test_merge_states_takes_queries_that_are_empty_beside_others(student, reference, make):
-    """Each query by itself may be empty: in the first state, in the second, in both, in none."""
+    """A single query may be empty: in the first state, in the second, in both, in neither."""
     first, second = two_states(make, 5, batch=2, queries=4)
     not_first = torch.tensor([[True, False, True, False]] * 2)
     not_second = torch.tensor([[False, True, True, False]] * 2)
@@ -312,7 +312,7 @@ def test_merge_states_takes_queries_that_are_empty_beside_others(student, refere
 
 @rung.property("merge_states", rules=("dtype",))
 def test_merge_states_keeps_float64(student, reference, make):
-    """States in float64 give a state in float64, to its precision."""
+    """States in float64 give a state in float64, to full precision."""
     states = two_states(make, 5, dtype=torch.float64, queries=30)
     assert_agrees_to_float64(
         student.merge_states(*states), reference.merge_states(*states), within=ALL_DIGITS
@@ -327,7 +327,7 @@ def test_merge_states_leaves_both_states_alone(student, make):
 
 @rung.stability("merge_states", points=2, rules=("large",))
 def test_merge_states_takes_maxima_of_a_thousand(student, reference, make):
-    """Maxima of ±1000 give right states: in one of them, and in both."""
+    """Maxima of ±1000 give right states: in one of the two states, and in both."""
     one = torch.tensor([1000.0, -1000.0, 1000.0, -1000.0, 0.0, 999.0])
     other = torch.tensor([1000.0, -1000.0, -1000.0, 1000.0, -1000.0, 1000.0])
     first, second = two_states(make, 5, queries=6)
@@ -336,7 +336,7 @@ def test_merge_states_takes_maxima_of_a_thousand(student, reference, make):
 
 
 def meaning_of(state):
-    """What the order of merging leaves alone: the values' weighted mean, and `logarithm_of`."""
+    """The parts that do not depend on the order of merging: weighted mean and `logarithm_of`."""
     return state[2] / state[1].unsqueeze(-1), logarithm_of(state)
 
 
@@ -381,7 +381,7 @@ def test_flash_attention_gives_a_vector_per_query(student, make, sizes, block_si
 @rung.value("flash_attention", points=9)
 @pytest.mark.parametrize(("sizes", "block_size"), TILES.values(), ids=TILES.keys())
 def test_flash_attention_agrees_with_the_reference(student, reference, make, sizes, block_size):
-    """Each query mixes the values of all keys, in whatever blocks they come."""
+    """Each query mixes the values of all keys, for blocks of any size."""
     inputs = three(make, **sizes)
     assert_agrees(
         student.flash_attention(*inputs, block_size), reference.flash_attention(*inputs, block_size)
@@ -391,7 +391,7 @@ def test_flash_attention_agrees_with_the_reference(student, reference, make, siz
 @rung.value("flash_attention", points=7)
 @pytest.mark.parametrize(("sizes", "block_size"), TILES.values(), ids=TILES.keys())
 def test_flash_attention_can_be_causal(student, reference, make, sizes, block_size):
-    """If causal, each query mixes the values at and before it; if not, all of them."""
+    """If causal, each query mixes the values at and before its position; if not, all values."""
     inputs = three(make, **sizes)
     for causal in (True, False):
         assert_agrees(
@@ -404,7 +404,7 @@ def test_flash_attention_can_be_causal(student, reference, make, sizes, block_si
 @rung.property("flash_attention", rules=("dtype",))
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 def test_flash_attention_keeps_float64(student, reference, make, causal):
-    """Inputs in float64 give a result in float64, to its precision."""
+    """Inputs in float64 give a result in float64, to full precision."""
     inputs = three(make, dtype=torch.float64, batch=2, heads=3, tokens=11, head_dim=5)
     assert_agrees_to_float64(
         student.flash_attention(*inputs, 4, causal), reference.flash_attention(*inputs, 4, causal)
@@ -420,9 +420,9 @@ def test_flash_attention_leaves_its_inputs_alone(student, make, causal):
 
 
 def with_scores(make, centres):
-    """Queries, keys and values: every query's scores lie about these centres, one for each key.
+    """Queries, keys and values: `centres` has the mean score of each key.
 
-    Numbers are small fractions of powers of two: where a scale comes in makes no difference.
+    Numbers are small fractions of powers of two: scaling is exact, wherever it is done.
     """
     tokens = len(centres)
     queries = make.integers(-4, 5, batch=2, heads=3, tokens=tokens, head_dim=4) / 4.0
@@ -446,7 +446,7 @@ CENTRES = {  # three blocks
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 @pytest.mark.parametrize("centres", CENTRES.values(), ids=CENTRES.keys())
 def test_flash_attention_takes_large_scores(student, reference, make, centres, causal):
-    """Scores of ±200 give finite and right results, wherever the largest stands."""
+    """Scores of ±200 give finite and right results, wherever the largest is."""
     inputs = with_scores(make, centres)
     assert_agrees(
         student.flash_attention(*inputs, 4, causal),
@@ -472,14 +472,14 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
 def test_flash_attention_looks_at_one_block_at_a_time(student, make, causal):
     """No maximum, sum or softmax runs over more than block_size keys."""
     inputs = three(make, batch=1, heads=2, tokens=42, head_dim=4)  # nine blocks, the last one short
-    # A block, and the maximum so far beside it.
+    # A block, and the maximum so far.
     assert_reduces_at_most(student.flash_attention, 6, *inputs, 5, causal)
 
 
 @rung.efficiency("flash_attention", points=4, memory_mb=60, rules=("memory", "loops"))
 def test_flash_attention_fits_into_little_memory(student, reference, make):
     """A sentence of 4096 tokens needs less memory than the matrix of its weights would fill."""
-    # Those fill 67 MB, and all scores for a block of keys 2 MB: answers in blocks need about 20.
+    # The weights fill 67 MB, and the scores for a block of keys 2 MB. Blockwise answers need 20 MB.
     inputs = three(make, batch=1, heads=1, tokens=4096, head_dim=8)
     expected = reference.flash_attention(*inputs, 128)
     assert_agrees(student.flash_attention(*inputs, 128), expected, within=REORDERED)
@@ -497,7 +497,7 @@ WEIGHTS = {  # sizes of the weights
 
 
 def rows_and_their_gradient(make, **sizes):
-    """Rows that sum to one, by a softmax, and how a loss changes with each of their numbers."""
+    """Weights that come out of a softmax, and the gradient of a loss for these weights."""
     scores, gradient = make.normal(1.5, **sizes), make.normal(2.0, **sizes)
     return scores.softmax(dim=-1), gradient
 
@@ -519,7 +519,7 @@ def test_softmax_backward_agrees_with_the_reference(student, reference, make, si
 
 @rung.property("softmax_backward", rules=("hidden",))
 def test_softmax_backward_gives_nothing_to_hidden_keys(student, reference, make):
-    """Keys of weight 0 get a gradient of 0, and all others theirs."""
+    """The scores of keys with weight 0 get a gradient of 0, and the others are right."""
     hidden = torch.ones(6, 6, dtype=torch.bool).triu(1)  # the first row sees a single key
     scores = make.normal(1.5, batch=2, queries=6, keys=6).masked_fill(hidden, -torch.inf)
     inputs = torch.softmax(scores, dim=-1), make.normal(2.0, batch=2, queries=6, keys=6)
@@ -528,7 +528,7 @@ def test_softmax_backward_gives_nothing_to_hidden_keys(student, reference, make)
 
 @rung.property("softmax_backward", rules=("dtype",))
 def test_softmax_backward_agrees_with_autograd_in_float64(student, make):
-    """In float64 the gradient is what autograd finds, to its precision."""
+    """In float64, the gradient equals that of autograd, to full precision."""
     scores = make.normal(1.5, dtype=torch.float64, rows=30, n=7).requires_grad_()
     weights = torch.softmax(scores, dim=-1)
     gradient = make.normal(2.0, dtype=torch.float64, rows=30, n=7)
@@ -564,7 +564,7 @@ def test_attention_backward_gives_three_gradients(student, make, sizes):
 @rung.value("attention_backward", points=3)
 @pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
 def test_attention_backward_finds_the_gradient_of_the_values(student, reference, make, sizes):
-    """The third result tells how the loss changes with the values."""
+    """The third result is the gradient of the values."""
     inputs = four(make, *sizes)
     theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
     assert_agrees(theirs[2], ours[2], what="grad_values")
@@ -573,7 +573,7 @@ def test_attention_backward_finds_the_gradient_of_the_values(student, reference,
 @rung.value("attention_backward", points=3)
 @pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
 def test_attention_backward_finds_the_gradient_of_the_queries(student, reference, make, sizes):
-    """The first result tells how the loss changes with the queries."""
+    """The first result is the gradient of the queries."""
     inputs = four(make, *sizes)
     theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
     assert_agrees(theirs[0], ours[0], what="grad_queries")
@@ -582,7 +582,7 @@ def test_attention_backward_finds_the_gradient_of_the_queries(student, reference
 @rung.value("attention_backward", points=3)
 @pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
 def test_attention_backward_finds_the_gradient_of_the_keys(student, reference, make, sizes):
-    """The second result tells how the loss changes with the keys."""
+    """The second result is the gradient of the keys."""
     inputs = four(make, *sizes)
     theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
     assert_agrees(theirs[1], ours[1], what="grad_keys")
@@ -590,7 +590,7 @@ def test_attention_backward_finds_the_gradient_of_the_keys(student, reference, m
 
 @rung.property("attention_backward", points=2, rules=("dtype",))
 def test_attention_backward_agrees_with_autograd_in_float64(student, make):
-    """In float64 all three are what autograd finds, to its precision."""
+    """In float64, all three gradients equal those of autograd, to full precision."""
     *inputs, grad_output = four(make, 2, 6, 5, torch.float64)
     queries, keys, values = (x.clone().requires_grad_() for x in inputs)
     output = torch.softmax(queries @ keys.mT / 5**0.5, dim=-1) @ values
@@ -608,15 +608,15 @@ def test_attention_backward_leaves_its_inputs_alone(student, make):
 @pytest.mark.parametrize("centre", [100.0, -110.0], ids="scores around {:g}".format)
 def test_attention_backward_takes_large_scores(student, reference, make, centre):
     """Scores for which exp overflows, or vanishes, give finite and right gradients."""
-    # Small fractions of powers of two, and d = 4: where the scale comes in makes no difference.
+    # Small fractions of powers of two, and d = 4: scaling is exact, wherever it is done.
     queries = make.integers(-4, 5, batch=2, tokens=6, d=4) / 4.0
     keys = make.integers(-4, 5, batch=2, tokens=6, d=4) / 4.0
     queries[..., 0] = 2.0
-    queries[:, ::2, 0] = -2.0  # one query's scores lie as far below zero as another's above
+    queries[:, ::2, 0] = -2.0  # scores of every other query have the opposite sign
     keys[..., 0] += centre
     values, grad_output = make.normal(batch=2, tokens=6, d=4), make.normal(batch=2, tokens=6, d=4)
     inputs = queries, keys, values, grad_output
-    # Keys of 100 make gradients of 100, and what is left of their digits.
+    # Keys of 100 make gradients of 100, which have lost some digits.
     assert_agrees(
         student.attention_backward(*inputs),
         reference.attention_backward(*inputs),
@@ -635,7 +635,7 @@ def test_attention_backward_has_no_loop_over_tokens(student, make):
 @rung.efficiency("attention_backward", points=3, rules=("cost",))
 def test_attention_backward_works_no_more_than_sixteen_forward_passes(student, make):
     """The work is at most sixteen times that of the forward pass."""
-    batch, tokens, d = 1, 96, 6  # so long that tokens cubed is far more
+    batch, tokens, d = 1, 96, 6  # so many tokens that their cube exceeds the limit
     forward = 2 * batch * tokens**2 * d  # multiply-adds of QKᵀ and of the product with V
     assert_work_at_most(student.attention_backward, 16 * forward, *four(make, batch, tokens, d))
 
@@ -671,8 +671,8 @@ def test_linear_attention_agrees_with_the_reference(student, reference, make, si
 
 @rung.property("linear_attention", rules=("dtype",))
 def test_linear_attention_keeps_float64(student, reference, make):
-    """Inputs in float64 give a result in float64, to its precision."""
-    # Sums so large that 1e-6, added to be on the safe side, is lost in them.
+    """Inputs in float64 give a result in float64, to full precision."""
+    # Sums so large that adding 1e-6 against a division by zero has no effect.
     queries, keys, values = features_and_values(make, 2, 150, 7, 3, torch.float64)
     inputs = queries, keys, 1000.0 * values
     assert_agrees_to_float64(student.linear_attention(*inputs), reference.linear_attention(*inputs))

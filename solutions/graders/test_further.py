@@ -78,14 +78,14 @@ def test_head_weights_takes_one_of_anything(
 
 @rung.property("head_weights", rules=("batch",))
 def test_head_weights_of_a_sentence_are_its_own(student, make):
-    """Another sentence, with huge scores, leaves weights as they were."""
+    """Huge scores in one sentence leave the weights of other sentences as they were."""
     x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12)
     assert_batch_rows_do_not_mix(lambda x: student.head_weights(x, W_query, W_key, 3), x)
 
 
 @rung.property("head_weights", rules=("dtype",))
 def test_head_weights_keeps_float64(student, reference, make):
-    """Numbers in float64 stay in float64, to its precision."""
+    """Numbers in float64 stay in float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12, torch.float64)
     x[..., 0], W_query[0], W_key[0] = 1.0, 4.0, 4.0  # scores near 32: float32 rounds them
@@ -112,7 +112,7 @@ def test_head_weights_has_the_right_gradients(student, reference, make):
 
 @rung.stability("head_weights", rules=("large",))
 def test_head_weights_of_a_loud_head_leave_the_others_alone(student, reference, make):
-    """One head has scores of 800, and the weights of all heads are still right."""
+    """When one head has scores of 800, the weights of all heads are still right."""
     x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12)
     x[..., 0] = 1.0
     for matrix in (W_query, W_key):
@@ -128,7 +128,7 @@ def test_head_weights_of_a_loud_head_leave_the_others_alone(student, reference, 
 
 @rung.stability("head_weights", rules=("large",))
 def test_head_weights_hides_the_future_of_low_scores(student, reference, make):
-    """Where a token scores its past very low, its future gets no weight even so."""
+    """Even where a token's past has very low scores, its future gets no weight."""
     x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12)
     x[..., 0] = 1.0
     for matrix, weight in ((W_query, 18.7), (W_key, -18.7)):
@@ -155,21 +155,21 @@ def two_matrices(make, d_in, d_out, dtype=torch.float32):
 @rung.shape("bilinear_form")
 @pytest.mark.parametrize(("d_in", "d_out"), FORMS)
 def test_bilinear_form_has_the_shape_of_the_contract(student, make, d_in, d_out):
-    """It is square, and as wide as the tokens."""
+    """The result is square, and as wide as the tokens."""
     student.bilinear_form(*two_matrices(make, d_in, d_out))
 
 
 @rung.value("bilinear_form", points=5)
 @pytest.mark.parametrize(("d_in", "d_out"), FORMS)
 def test_bilinear_form_agrees_with_the_reference(student, reference, make, d_in, d_out):
-    """Features of the query go down, and features of the key go across."""
+    """The result has a row for each feature of the query, a column for each of the key."""
     matrices = two_matrices(make, d_in, d_out)
     assert_agrees(student.bilinear_form(*matrices), reference.bilinear_form(*matrices))
 
 
 @rung.property("bilinear_form", rules=("dtype",))
 def test_bilinear_form_keeps_float64(student, reference, make):
-    """Numbers in float64 stay in float64, to its precision."""
+    """Numbers in float64 stay in float64, to full precision."""
     matrices = two_matrices(make, 6, 3, torch.float64)
     assert_agrees_to_float64(student.bilinear_form(*matrices), reference.bilinear_form(*matrices))
 
@@ -216,7 +216,7 @@ def test_absorb_keys_has_the_shape_of_the_contract(student, make, d_in, d_latent
 def test_absorb_keys_agrees_with_the_reference(
     student, reference, make, d_in, d_latent, d_out, num_heads
 ):
-    """Every head multiplies its own columns of both matrices."""
+    """Every head's matrix is the product of its own columns of both matrices."""
     matrices = query_and_up_key(make, d_in, d_latent, d_out)
     assert_agrees(
         student.absorb_keys(*matrices, num_heads), reference.absorb_keys(*matrices, num_heads)
@@ -241,7 +241,7 @@ def test_absorb_keys_takes_one_of_anything(
 
 @rung.property("absorb_keys", rules=("dtype",))
 def test_absorb_keys_keeps_float64(student, reference, make):
-    """Numbers in float64 stay in float64, to its precision."""
+    """Numbers in float64 stay in float64, to full precision."""
     matrices = query_and_up_key(make, 5, 7, 12, torch.float64)
     assert_agrees_to_float64(student.absorb_keys(*matrices, 3), reference.absorb_keys(*matrices, 3))
 
@@ -270,7 +270,7 @@ FEEDS = [ONE_BY_ONE, [3, 1, 4], [1, 6, 1], [5, 2], [30, 1, 9]]  # lengths of the
 
 
 def named(lengths):
-    """A feed's name: its chunks, in order."""
+    """The name of a parameter: the lengths of its chunks, in order."""
     return "+".join(map(str, lengths))
 
 
@@ -299,8 +299,8 @@ def out_of(result):
 def make_loud(*layers, rows):
     """Let scores of heads of width 4 reach 400 and more, wherever tokens begin with a 1.
 
-    `rows` are the features of queries and keys that do it. A softmax does not see what all scores
-    of a row have in common: right results stay as small.
+    `rows` are the features of queries and keys that get large weights. A softmax ignores a
+    constant that is added to all scores of a row, so right results stay small.
     """
     with torch.no_grad():
         for layer in layers:
@@ -309,7 +309,7 @@ def make_loud(*layers, rows):
 
 
 def make_low(queries, keys, rows):
-    """The same with the sign turned: scores of -400 and less."""
+    """Like `make_loud`, with a negative sign: scores are -400 or less."""
     make_loud(queries, keys, rows=rows)
     with torch.no_grad():
         keys.weight[rows, 0] *= -1.0
@@ -326,7 +326,7 @@ def sentences_of_ones(make, d_in):
 
 # batch, tokens, d_in, d_out, num_heads, d_latent; head_dim is 4 and 5
 LATENTS = [(2, 7, 10, 12, 3, 5), (4, 8, 9, 15, 3, 7)]
-# a latent of one number; one that is wider than what goes in and comes out
+# a latent of one number; a latent that is wider than input and output
 ODD_LATENTS = [(2, 7, 5, 12, 3, 1), (2, 7, 5, 12, 3, 13)]
 
 
@@ -351,7 +351,7 @@ def begin_latents_with_the_first_feature(ours):
 def test_latent_cached_attention_has_the_shapes_of_the_contract(
     student, make, batch, tokens, d_in, d_out, num_heads, d_latent
 ):
-    """An output for the new tokens comes back, and a cache that grows by as many latents."""
+    """A call returns outputs of the new tokens, and a cache that has grown by as many latents."""
     attention = student.LatentCachedAttention(d_in, d_out, num_heads, d_latent)
     _out, cache = attention(make.normal(batch=batch, tokens=4, d_in=d_in))
     for more in (1, tokens):
@@ -365,7 +365,7 @@ def test_latent_cached_attention_has_the_shapes_of_the_contract(
 def test_latent_cached_attention_agrees_with_the_reference_without_a_cache(
     student, reference, make, batch, tokens, d_in, d_out, num_heads, d_latent
 ):
-    """All tokens at once, without a cache: the output is that of the reference."""
+    """For all tokens at once, without a cache, the output is that of the reference."""
     theirs = student.LatentCachedAttention(d_in, d_out, num_heads, d_latent)
     ours = reference.LatentCachedAttention(d_in, d_out, num_heads, d_latent)
     adopt(theirs, ours)
@@ -378,7 +378,7 @@ def test_latent_cached_attention_agrees_with_the_reference_without_a_cache(
 def test_latent_cached_attention_gives_in_steps_what_it_gives_at_once(
     student, reference, make, lengths
 ):
-    """Fed one token at a time, or in chunks, every token gets what it gets all at once."""
+    """When tokens come one at a time or in chunks, the results equal those of all at once."""
     theirs, ours = two_latent_modules(student, reference)
     x = make.normal(batch=2, tokens=sum(lengths), d_in=7)
     what = f"the output for {', then '.join(map(str, lengths))} tokens"
@@ -387,7 +387,7 @@ def test_latent_cached_attention_gives_in_steps_what_it_gives_at_once(
 
 @rung.property("LatentCachedAttention", rules=("cache",))
 def test_latent_cached_attention_keeps_the_latents_as_they_are(student, reference, make):
-    """After chunks of several lengths, the cache holds W_down of all tokens, the oldest first."""
+    """After chunks of several lengths, the cache holds all tokens' latents, the oldest first."""
     theirs, ours = two_latent_modules(student, reference)
     x = make.normal(batch=2, tokens=8, d_in=7)
     _out, cache = theirs(x[:, :3])
@@ -398,7 +398,7 @@ def test_latent_cached_attention_keeps_the_latents_as_they_are(student, referenc
 
 @rung.property("LatentCachedAttention", points=2, rules=("state",))
 def test_latent_cached_attention_goes_on_with_the_cache_it_is_given(student, reference, make):
-    """Two texts in turn, and two continuations of one: all that counts is the cache."""
+    """For two texts in turn, and for two continuations of one text, only the cache counts."""
     theirs, ours = two_latent_modules(student, reference)
     one, other = make.normal(batch=2, tokens=7, d_in=7), make.normal(batch=2, tokens=8, d_in=7)
     cache_of_one, cache_of_other = cache_of(theirs, one[:, :4]), cache_of(theirs, other[:, :6])
@@ -422,7 +422,7 @@ def test_latent_cached_attention_takes_none_for_no_cache(student, reference, mak
 
 @rung.property("LatentCachedAttention", rules=("batch",))
 def test_latent_cached_attention_of_a_sentence_is_its_own(student, reference, make):
-    """Another sentence, with huge scores, leaves an output as it was, after a cache too."""
+    """Huge scores in one sentence leave outputs of others as they were, with a cache too."""
     theirs, _ours = two_latent_modules(student, reference)
     x = make.normal(0.5, batch=2, tokens=7, d_in=7)
     assert_batch_rows_do_not_mix(lambda x: fed(theirs, x, [3, 4]), x)
@@ -430,7 +430,7 @@ def test_latent_cached_attention_of_a_sentence_is_its_own(student, reference, ma
 
 @rung.property("LatentCachedAttention", rules=("bias",))
 def test_latent_cached_attention_has_one_bias(student, reference):
-    """Neither the queries nor the way through the latent have a bias; the last layer has one."""
+    """Only the last layer has a bias: the queries and the layers of the latent have none."""
     assert_one_bias(
         student.LatentCachedAttention(7, 12, 3, 5),
         reference.LatentCachedAttention(7, 12, 3, 5),
@@ -440,14 +440,14 @@ def test_latent_cached_attention_has_one_bias(student, reference):
 
 @rung.property("LatentCachedAttention", rules=("device",))
 def test_latent_cached_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     attention = student.LatentCachedAttention(7, 12, 3, 5)
     assert_moves(attention, make.normal(batch=2, tokens=6, d_in=7))
 
 
 @rung.property("LatentCachedAttention", rules=("dtype",))
 def test_latent_cached_attention_works_in_float64(student, reference, make):
-    """In float64 it takes and gives float64, the cache too, to its precision."""
+    """In float64, the module takes and gives float64, the cache too, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = two_latent_modules(student, reference)
     x = make.normal(batch=2, tokens=8, d_in=7, dtype=torch.float64)
@@ -472,7 +472,7 @@ def test_latent_cached_attention_has_the_right_gradients(student, reference, mak
 
 @rung.gradient("LatentCachedAttention", rules=("gradients",))
 def test_latent_cached_attention_has_the_right_gradients_after_a_cache(student, reference, make):
-    """The new tokens of a step get their gradients, whatever the cache holds."""
+    """New tokens get the right gradients, whatever the cache holds."""
     theirs, ours = two_latent_modules(student, reference)
     past = make.normal(0.5, batch=2, tokens=4, d_in=7)
     their_cache, our_cache = cache_of(theirs, past), cache_of(ours, past)
@@ -486,7 +486,7 @@ def test_latent_cached_attention_has_the_right_gradients_after_a_cache(student, 
 
 @rung.stability("LatentCachedAttention", rules=("large",))
 def test_latent_cached_attention_keeps_a_loud_head_to_itself(student, reference, make):
-    """One head has very large scores, and all heads are still right."""
+    """When one head has very large scores, all heads are still right."""
     theirs, ours = two_latent_modules(student, reference)
     make_loud(ours.W_query, ours.W_up_key, rows=slice(4, 8))
     begin_latents_with_the_first_feature(ours)
@@ -498,7 +498,7 @@ def test_latent_cached_attention_keeps_a_loud_head_to_itself(student, reference,
 
 @rung.stability("LatentCachedAttention", rules=("large",))
 def test_latent_cached_attention_hides_the_future_of_low_scores(student, reference, make):
-    """Where a token scores its past very low, its future gets no weight even so."""
+    """Even where a token's past has very low scores, its future gets no weight."""
     theirs, ours = two_latent_modules(student, reference)
     make_low(ours.W_query, ours.W_up_key, rows=slice(12))
     begin_latents_with_the_first_feature(ours)
@@ -528,7 +528,7 @@ def two_rotary_modules(student, reference):
 def test_rotary_attention_has_the_shapes_of_the_contract(
     student, make, batch, tokens, d_in, d_out, num_heads
 ):
-    """An output for the new tokens comes back, and a cache that grows by as many."""
+    """A call returns outputs of the new tokens, and a cache that has grown by as many tokens."""
     attention = student.RotaryAttention(d_in, d_out, num_heads)
     _out, cache = attention(make.normal(batch=batch, tokens=4, d_in=d_in))
     for more in (1, tokens):
@@ -540,7 +540,7 @@ def test_rotary_attention_has_the_shapes_of_the_contract(
 def test_rotary_attention_agrees_with_the_reference_without_a_cache(
     student, reference, make, batch, tokens, d_in, d_out, num_heads
 ):
-    """All tokens at once, without a cache: the output is that of the reference."""
+    """For all tokens at once, without a cache, the output is that of the reference."""
     theirs = student.RotaryAttention(d_in, d_out, num_heads)
     ours = reference.RotaryAttention(d_in, d_out, num_heads)
     adopt(theirs, ours)
@@ -551,7 +551,7 @@ def test_rotary_attention_agrees_with_the_reference_without_a_cache(
 @rung.value("RotaryAttention", points=11)
 @pytest.mark.parametrize("lengths", [*FEEDS, [80, 2, 1]], ids=named)
 def test_rotary_attention_gives_in_steps_what_it_gives_at_once(student, reference, make, lengths):
-    """Fed one token at a time, or in chunks, every token gets what it gets all at once."""
+    """When tokens come one at a time or in chunks, the results equal those of all at once."""
     theirs, ours = two_rotary_modules(student, reference)
     x = make.normal(1.5, batch=2, tokens=sum(lengths), d_in=5)
     what = f"the output for {', then '.join(map(str, lengths))} tokens"
@@ -560,7 +560,7 @@ def test_rotary_attention_gives_in_steps_what_it_gives_at_once(student, referenc
 
 @rung.property("RotaryAttention", points=2, rules=("state",))
 def test_rotary_attention_goes_on_with_the_cache_it_is_given(student, reference, make):
-    """Two texts in turn, and two continuations of one: all that counts is the cache."""
+    """For two texts in turn, and for two continuations of one text, only the cache counts."""
     theirs, ours = two_rotary_modules(student, reference)
     one, other = make.normal(batch=2, tokens=7, d_in=5), make.normal(batch=2, tokens=8, d_in=5)
     cache_of_one, cache_of_other = cache_of(theirs, one[:, :4]), cache_of(theirs, other[:, :6])
@@ -584,7 +584,7 @@ def test_rotary_attention_takes_none_for_no_cache(student, reference, make):
 
 @rung.property("RotaryAttention", rules=("batch",))
 def test_rotary_attention_of_a_sentence_is_its_own(student, reference, make):
-    """Another sentence, with huge scores, leaves an output as it was, after a cache too."""
+    """Huge scores in one sentence leave outputs of others as they were, with a cache too."""
     theirs, _ours = two_rotary_modules(student, reference)
     x = make.normal(0.5, batch=2, tokens=7, d_in=5)
     assert_batch_rows_do_not_mix(lambda x: fed(theirs, x, [3, 4]), x)
@@ -592,7 +592,7 @@ def test_rotary_attention_of_a_sentence_is_its_own(student, reference, make):
 
 @rung.property("RotaryAttention", rules=("bias",))
 def test_rotary_attention_has_one_bias(student, reference):
-    """Queries, keys and values have no bias; the last layer has one."""
+    """Queries, keys and values have no bias; the last layer has a bias."""
     assert_one_bias(
         student.RotaryAttention(5, 12, 3),
         reference.RotaryAttention(5, 12, 3),
@@ -602,7 +602,7 @@ def test_rotary_attention_has_one_bias(student, reference):
 
 @rung.property("RotaryAttention", rules=("dtype",))
 def test_rotary_attention_works_in_float64(student, reference, make):
-    """In float64 it takes and gives float64, angles and cache too, to its precision."""
+    """In float64, the module takes and gives float64, angles and cache too, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = two_rotary_modules(student, reference)
     x = make.normal(2.0, batch=2, tokens=8, d_in=5, dtype=torch.float64)
@@ -627,7 +627,7 @@ def test_rotary_attention_has_the_right_gradients(student, reference, make):
 
 @rung.gradient("RotaryAttention", rules=("gradients",))
 def test_rotary_attention_has_the_right_gradients_after_a_cache(student, reference, make):
-    """The new tokens of a step get their gradients, whatever the cache holds."""
+    """New tokens get the right gradients, whatever the cache holds."""
     theirs, ours = two_rotary_modules(student, reference)
     past = make.normal(0.5, batch=2, tokens=4, d_in=5)
     their_cache, our_cache = cache_of(theirs, past), cache_of(ours, past)
@@ -641,7 +641,7 @@ def test_rotary_attention_has_the_right_gradients_after_a_cache(student, referen
 
 @rung.stability("RotaryAttention", rules=("large",))
 def test_rotary_attention_keeps_a_loud_head_to_itself(student, reference, make):
-    """One head has very large scores, and all heads are still right."""
+    """When one head has very large scores, all heads are still right."""
     theirs, ours = two_rotary_modules(student, reference)
     make_loud(ours.W_query, ours.W_key, rows=SLOW[2:4])
     adopt(theirs, ours)
@@ -652,7 +652,7 @@ def test_rotary_attention_keeps_a_loud_head_to_itself(student, reference, make):
 
 @rung.stability("RotaryAttention", rules=("large",))
 def test_rotary_attention_hides_the_future_of_low_scores(student, reference, make):
-    """Where a token scores its past very low, its future gets no weight even so."""
+    """Even where a token's past has very low scores, its future gets no weight."""
     theirs, ours = two_rotary_modules(student, reference)
     make_low(ours.W_query, ours.W_key, rows=SLOW)
     adopt(theirs, ours)
@@ -664,8 +664,8 @@ def test_rotary_attention_hides_the_future_of_low_scores(student, reference, mak
 @rung.efficiency("RotaryAttention", points=3, rules=("cost",))
 def test_rotary_attention_does_not_project_the_past_again(student, make):
     """A step after 64 tokens takes little more work than a step after 16."""
-    # One token's projections take eight times the work of its meeting 64 keys and 64 values, and
-    # leave room for turning 64 keys anew.
+    # The projections of a token take eight times the work of its attention to 64 keys and values.
+    # So the limit also allows rotating 64 keys again.
     attention = student.RotaryAttention(256, 256, 16)
     x = make.normal(batch=1, tokens=1, d_in=256)
     short, long = (
@@ -730,7 +730,7 @@ def test_llama_block_has_two_gains(student, reference):
 
 @rung.property("LlamaBlock", rules=("bias",))
 def test_llama_block_has_one_bias(student, reference):
-    """The attention's last layer has a bias, and nothing else is learned."""
+    """Only the attention's last layer has a bias."""
     theirs, ours = (who.LlamaBlock(12, 3, 20) for who in (student, reference))
     assert_one_bias(
         theirs, ours, "queries, keys, values and the feed-forward layers", "attention.out_proj"
@@ -739,9 +739,9 @@ def test_llama_block_has_one_bias(student, reference):
 
 @rung.stability("LlamaBlock", rules=("eps",))
 def test_llama_block_adds_eps_to_small_squares(student, reference, make):
-    """Where all features of a token are very small, 1e-6 is what counts in the norms."""
+    """Where all features of a token are very small, the norms depend on the eps of 1e-6."""
     theirs, ours = two_llamas(student, reference, 12, 3, 20)
-    with torch.no_grad():  # attention adds so little that the second norm meets the same
+    with torch.no_grad():  # attention adds so little that both norms have nearly the same input
         for weight in ours.attention.out_proj.parameters():
             weight *= 1e-4
     adopt(theirs, ours)
@@ -751,10 +751,10 @@ def test_llama_block_adds_eps_to_small_squares(student, reference, make):
 
 @rung.property("LlamaBlock", points=0.5, rules=("dtype",))
 def test_llama_block_works_in_float64(student, reference, make):
-    """A block in float64 takes and gives float64, to its precision."""
+    """A block in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = two_llamas(student, reference, 12, 3, 20)
-    # So large that no eps shows. What the block adds is compared, which is not large.
+    # Inputs so large that eps has no effect. Compared are the block's additions, which are small.
     x = make.normal(1e4, batch=2, tokens=6, d_model=12, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x)
 
@@ -770,7 +770,7 @@ def test_llama_block_leaves_its_input_alone(student, reference, make):
 def test_llama_block_has_the_right_gradients(student, reference, make):
     """Gradients reach the input, both gains, the attention and the feed-forward layer."""
     theirs, ours = two_llamas(student, reference, 12, 3, 20)
-    with torch.no_grad():  # a gradient is as large as all that it passes
+    with torch.no_grad():  # a gradient is as large as the weights that it passes
         for weight in ours.parameters():
             weight *= 0.5
     adopt(theirs, ours)
@@ -782,8 +782,8 @@ def test_llama_block_has_the_right_gradients(student, reference, make):
 
 # batch, targets, sources, d_model, num_heads, d_hidden; head_dim is 4, 5 and 3
 TRANSLATORS = [(2, 6, 7, 12, 3, 20), (3, 7, 4, 10, 2, 9), (4, 5, 8, 15, 5, 32)]
-AS_LONG = (3, 6, 6, 12, 3, 20)  # targets and sources: what is mixed up fits in silence
-GENTLE_GELU = 0.02  # what goes into the GELU stays within ±0.25: there its tanh form is the same
+AS_LONG = (3, 6, 6, 12, 3, 20)  # as many targets as sources: swaps raise no error
+GENTLE_GELU = 0.02  # inputs of the GELU stay within ±0.25, where its tanh form agrees
 TRANSLATOR = (12, 3, 20)
 
 
@@ -803,7 +803,7 @@ def translators(student, reference, *made_with):
 
 
 def two_sentences(make, dtype=torch.float32):
-    """Six tokens that are written, seven that are translated, and a mask of these."""
+    """Target sentences of six tokens, source sentences of seven, and a mask of the sources."""
     x = make.normal(batch=2, targets=6, d_model=12, dtype=dtype)
     context = make.normal(batch=2, sources=7, d_model=12, dtype=dtype)
     mask = torch.zeros(2, 7, dtype=torch.bool)
@@ -850,7 +850,7 @@ def test_encoder_decoder_block_agrees_with_the_reference(
 def test_encoder_decoder_block_skips_hidden_tokens_of_the_context(
     student, reference, make, batch, targets, sources, d_model, num_heads, d_hidden
 ):
-    """Each sentence does without the tokens that are hidden from it."""
+    """Each sentence ignores the tokens of the context that are hidden from it."""
     theirs, ours = translators(student, reference, d_model, num_heads, d_hidden)
     x = make.normal(batch=batch, targets=targets, d_model=d_model)
     context = make.normal(batch=batch, sources=sources, d_model=d_model)
@@ -864,9 +864,9 @@ def test_encoder_decoder_block_skips_hidden_tokens_of_the_context(
 
 
 def lower_scores(norm, attention):
-    """Make all scores of one attention about -800, where the keys' first feature is 1 as well.
+    """Make all scores of one attention about -800, if the first feature of the keys' input is 1.
 
-    Hidden ones among them: what is only lowered to -60 would drown all others.
+    A mask that only lowers hidden scores to -60 would then give hidden keys all the weight.
     """
     with torch.no_grad():
         norm.weight[0], norm.bias[0] = 0.0, 1.0  # so the first feature of each query is 1
@@ -876,7 +876,7 @@ def lower_scores(norm, attention):
 
 @rung.property("EncoderDecoderBlock", rules=("causal",))
 def test_encoder_decoder_block_never_looks_ahead(student, reference, make):
-    """Whatever later tokens of x hold, nothing before them moves, where all scores are low too."""
+    """Later tokens of x change no output before them, even if all scores are low."""
     theirs, ours = translators(student, reference)
     lower_scores(ours.norm1, ours.attention)
     adopt(theirs, ours)
@@ -919,7 +919,7 @@ def test_encoder_decoder_block_has_norms_with_gain_and_shift(student, reference)
 
 @rung.property("EncoderDecoderBlock", rules=("bias",))
 def test_encoder_decoder_block_has_the_biases_of_the_statement(student, reference):
-    """No bias for queries, keys and values; one for both output layers, for up and for down."""
+    """Queries, keys and values have no bias; both output layers, up and down have a bias."""
     theirs, ours = (who.EncoderDecoderBlock(*TRANSLATOR) for who in (student, reference))
     adoption = adopt(theirs, ours)
     assert_learns_no_more(theirs, "queries, keys and values have no bias here")
@@ -930,7 +930,7 @@ def test_encoder_decoder_block_has_the_biases_of_the_statement(student, referenc
 
 @rung.property("EncoderDecoderBlock", rules=("gelu",))
 def test_encoder_decoder_block_uses_the_exact_gelu(student, reference, make):
-    """Where large numbers go into the GELU, it is the exact one and not its tanh form."""
+    """For large numbers, the GELU is the exact one, and not its tanh form."""
     theirs, ours = translators(student, reference)
     with torch.no_grad():
         for weight in ours.feed_forward.up.parameters():
@@ -943,16 +943,16 @@ def test_encoder_decoder_block_uses_the_exact_gelu(student, reference, make):
 
 @rung.property("EncoderDecoderBlock", points=0.5, rules=("device",))
 def test_encoder_decoder_block_moves_as_a_whole(student, make):
-    """Moved to another device, it takes both sequences and the mask from there."""
+    """After a move to another device, the module takes both sequences and the mask from there."""
     assert_moves(student.EncoderDecoderBlock(*TRANSLATOR), *two_sentences(make))
 
 
 @rung.property("EncoderDecoderBlock", points=0.5, rules=("dtype",))
 def test_encoder_decoder_block_works_in_float64(student, reference, make):
-    """A block in float64 takes and gives float64, to its precision."""
+    """A block in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = translators(student, reference)
-    with torch.no_grad():  # so near to 0 the tanh form of the GELU has the same digits
+    with torch.no_grad():  # so near 0, the GELU and its tanh form have the same digits
         for weight in ours.feed_forward.up.parameters():
             weight *= 0.05
         ours.feed_forward.down.weight *= 100.0
@@ -977,7 +977,7 @@ def test_encoder_decoder_block_has_the_right_gradients(student, reference, make,
         for weight in ours.feed_forward.up.parameters():
             weight *= 0.2  # the tanh form of the GELU has nearly the same gradients there
         for layer in (ours.attention.out_proj, ours.cross.out_proj, ours.feed_forward.down):
-            layer.weight *= 0.3  # no gradients that are large, and cancel
+            layer.weight *= 0.3  # without large gradients that cancel
     adopt(theirs, ours)
     x, context, mask = two_sentences(make)
     assert_gradients_agree(theirs, ours, x, context, mask if masked else None, make=make)

@@ -54,7 +54,7 @@ def ids_and_tables(make, batch, tokens, vocab, context, d, dtype=torch.float32):
 @rung.shape("embed_tokens")
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES.keys())
 def test_embed_tokens_has_the_shape_of_the_statement(student, make, sizes):
-    """A vector of d numbers for each token."""
+    """Each token gets a vector of d numbers."""
     student.embed_tokens(*ids_and_tables(make, *sizes))
 
 
@@ -68,7 +68,7 @@ def test_embed_tokens_agrees_with_the_reference(student, reference, make, sizes)
 
 @rung.property("embed_tokens", rules=("dtype",))
 def test_embed_tokens_keeps_float64(student, reference, make):
-    """Tables in float64 give vectors in float64, to their precision."""
+    """Tables in float64 give vectors in float64, to full precision."""
     given = ids_and_tables(make, 3, 5, 9, 7, 4, dtype=torch.float64)
     assert_agrees_to_float64(
         student.embed_tokens(*given), reference.embed_tokens(*given), within=ALL_DIGITS
@@ -83,7 +83,7 @@ def test_embed_tokens_leaves_its_inputs_alone(student, make):
 
 @rung.gradient("embed_tokens", rules=("gradients",))
 def test_embed_tokens_has_the_right_gradients(student, reference, make):
-    """Gradients reach both tables: of rows used often, once and never."""
+    """Gradients reach both tables, in rows used often, once and never."""
     ids, *tables = ids_and_tables(make, 2, 5, 6, 8, 4)
     ids[0] = torch.tensor([0, 0, 5, 0, 3])
     ids[1] = torch.tensor([5, 2, 0, 5, 5])
@@ -104,7 +104,7 @@ TEXTS = {  # batch, tokens, vocab
 
 def logits_and_ids(make, batch, tokens, vocab, dtype=torch.float32):
     """Scores for every id at each position, and a text with the first and the last id in it."""
-    # No probability is so small that 1e-8 beside it, put there against log(0), would show.
+    # Probabilities are so large that adding 1e-8 to avoid log(0) changes nothing that shows.
     logits = make.normal(dtype=dtype, batch=batch, tokens=tokens, vocab=vocab)
     ids = make.integers(0, vocab, batch=batch, tokens=tokens)
     ids[0, 0], ids[-1, -1] = vocab - 1, 0
@@ -130,14 +130,14 @@ def mask_of(rows):
 @rung.shape("next_token_loss")
 @pytest.mark.parametrize("sizes", TEXTS.values(), ids=TEXTS.keys())
 def test_next_token_loss_has_the_shape_of_the_statement(student, make, sizes):
-    """One number, in a tensor without dimensions."""
+    """The loss is one number, in a tensor without dimensions."""
     student.next_token_loss(*logits_and_ids(make, *sizes))
 
 
 @rung.value("next_token_loss", points=6)
 @pytest.mark.parametrize("sizes", TEXTS.values(), ids=TEXTS.keys())
 def test_next_token_loss_agrees_with_the_reference(student, reference, make, sizes):
-    """The mean of -log p(next id) over all targets."""
+    """The loss is the mean of -log p(next id) over all targets."""
     given = logits_and_ids(make, *sizes)
     assert_agrees(student.next_token_loss(*given), reference.next_token_loss(*given))
 
@@ -159,7 +159,7 @@ def test_next_token_loss_counts_all_targets_for_none(student, reference, make):
 
 @rung.property("next_token_loss", rules=("dtype",))
 def test_next_token_loss_keeps_float64(student, reference, make):
-    """Logits in float64 give a loss in float64, to its precision, with and without a mask."""
+    """Logits in float64 give a loss in float64, to full precision, with and without a mask."""
     logits, ids = logits_and_ids(make, 3, 6, 7, dtype=torch.float64)
     logits = logits + 300.0  # where float32 has few digits left
     for ignore in ((), (mask_of(IGNORED["here and there"]),)):
@@ -207,8 +207,8 @@ def test_next_token_loss_has_the_right_gradients(student, reference, make, rows)
 
 # --- both models ---------------------------------------------------------------------------------
 
-# vocab_size, d_model, num_heads, num_layers, d_hidden, context_length: with batch, tokens and the
-# width of a head no two are alike, and d_hidden is no multiple of d_model.
+# vocab_size, d_model, num_heads, num_layers, d_hidden, context_length. These sizes, the batch, the
+# tokens and the width of a head all differ, and d_hidden is no multiple of d_model.
 MODEL = (7, 10, 2, 3, 16, 19)
 OTHER_MODEL = (9, 12, 3, 2, 20, 26)
 TEXTS = [(MODEL, 4, 6), (OTHER_MODEL, 5, 8)]  # each with batch and tokens
@@ -217,8 +217,8 @@ TEXTS = [(MODEL, 4, 6), (OTHER_MODEL, 5, 8)]  # each with batch and tokens
 def both(student, reference, name, sizes=MODEL, dropout=0.0, loud=0.04):
     """A student's model and the reference, with the same weights.
 
-    What goes into a GELU stays small, as far as `loud` says: there its two forms, the exact one and
-    the tanh form, give the same.
+    `loud` scales the inputs of the GELUs. With small inputs, the exact GELU and its tanh form
+    agree.
     """
     theirs = getattr(student, name)(*sizes, dropout)
     ours = getattr(reference, name)(*sizes, dropout)
@@ -235,9 +235,9 @@ def texts(make, sizes=MODEL, batch=4, tokens=6, name=None):
     return make.integers(0, sizes[0], batch=batch, tokens=tokens, name=name)
 
 
-# What a model of two layers learned about sums of two numbers below 100, and lines that no training
-# saw: `make trained` writes both. A line is ``07+05=210``, the answer's ones first. Here, too, what
-# goes into a GELU is small.
+# `make trained` writes the weights of a model of two layers that learned to add two numbers below
+# 100, and lines that were left out of its training. A line is ``07+05=210``: the answer's ones come
+# first. Here, too, inputs of the GELUs are small.
 TRAINED = Path(__file__).parents[1] / "trained" / "addition.safetensors"
 OF_TRAINED = (12, 64, 4, 2, 256, 9)
 PROMPT = 6
@@ -255,7 +255,7 @@ def trained(student, reference, name):
 
 
 def assert_same_digits(theirs, ours, how=""):
-    """Fail unless the likeliest tokens are the same ones, with an exception among a hundred."""
+    """Fail unless at least 99 of 100 likeliest tokens are those of the reference."""
     share = (theirs.argmax(dim=-1) == ours.argmax(dim=-1)).double().mean().item()
     assert_that(
         share >= 0.99,
@@ -296,7 +296,7 @@ def test_gpt_takes_texts_up_to_its_context(student, reference, make):
 
 @rung.value("GPT", points=3, rules=("computes", "causal"))
 def test_gpt_adds_with_trained_weights(student, reference):
-    """With weights that have learned to add two numbers, it writes the digits of their sums."""
+    """With weights that have learned to add two numbers, the model writes their sums' digits."""
     theirs, ours, lines = trained(student, reference, "GPT")
     asked = lines[:, :-1]
     with torch.no_grad():
@@ -306,14 +306,14 @@ def test_gpt_adds_with_trained_weights(student, reference):
 
 @rung.property("GPT", points=3, rules=("tied",))
 def test_gpt_reads_and_writes_with_one_table(student, reference):
-    """The same table looks up tokens and scores them, and no bias is added."""
+    """One table looks up tokens and makes the logits, and no bias is added."""
     theirs, _ours = both(student, reference, "GPT")
     assert_has_one_table(theirs, "token_table", MODEL[0])
 
 
 @rung.property("GPT", points=2, rules=("causal",))
 def test_gpt_does_not_see_the_future(student, reference, make):
-    """Other tokens later in a text leave the logits before them as they were."""
+    """Changing later tokens leaves the logits before them as they were."""
     theirs, _ours = both(student, reference, "GPT")
     theirs.eval()
     ids = texts(make, tokens=9)
@@ -340,7 +340,7 @@ def test_gpt_refuses_more_tokens_than_its_context(student, reference, make):
 
 
 def too_long(tokens, seen=0):
-    """Why a text is to be refused."""
+    """The message if a text that is too long was accepted."""
     after = f" after {seen}" if seen else ""
     return (
         f"{tokens} tokens{after} are more than the context of 19: this should raise an exception, "
@@ -350,12 +350,12 @@ def too_long(tokens, seen=0):
 
 @rung.property("GPT", rules=("bias",))
 def test_gpt_learns_what_the_statement_names(student, reference):
-    """Queries, keys and values have no bias; all else that the statement names is there."""
+    """Queries, keys and values have no bias; all parameters of the statement are there."""
     assert_learns_what_is_named(*both(student, reference, "GPT"))
 
 
 def assert_learns_what_is_named(theirs, ours):
-    """Fail unless a model has all parameters of the reference, and learns no more."""
+    """Fail unless a model has all parameters of the reference, and no others."""
     missing = [role for role, _ in ours.named_parameters() if lacks(theirs, role)]
     assert_that(
         not missing,
@@ -380,9 +380,9 @@ def test_gpt_drops_weights_in_training(student, reference):
     d_model = heads * width
     sizes = (d_model + 3, d_model, heads, 2, 20, 7)
     theirs, ours = student.GPT(*sizes, P_DROP), reference.GPT(*sizes, P_DROP)
-    # The logits of the first ids are the features themselves. Those of another id are small, and
-    # attention of the first block makes them large: whatever else is dropped does not count. The
-    # first token has one weight in each head: it is 1.
+    # The logits of the first ids are the token's features. All tokens have another id, whose
+    # features are small. Only the first block's attention makes them large, so dropout elsewhere
+    # has hardly any effect. In each head, the first token has a single weight, which is 1.
     with torch.no_grad():
         ours.token_table[:d_model] = torch.eye(d_model)
         ours.token_table[d_model:] *= 1e-5
@@ -406,7 +406,7 @@ def test_gpt_drops_weights_in_training(student, reference):
 def test_gpt_drops_nothing_in_evaluation(student, reference, make):
     """After .eval(), two calls agree, and nothing is dropped."""
     theirs, ours = both(student, reference, "GPT", dropout=P_DROP)
-    ids = texts(make, tokens=1)  # here nobody could see the future
+    ids = texts(make, tokens=1)  # a single token has no future to hide
     calm, calmer = theirs.eval().each([(ids,), (ids,)])
     assert_agrees(calm, calmer, what="a second call in evaluation mode")
     assert_agrees(calm, ours.eval()(ids), within=REORDERED, what="the logits in evaluation mode")
@@ -414,13 +414,13 @@ def test_gpt_drops_nothing_in_evaluation(student, reference, make):
 
 @rung.property("GPT", rules=("device",))
 def test_gpt_moves_as_a_whole(student, make):
-    """Moved to another device, it takes ids from there."""
+    """After a move to another device, the model takes ids from that device."""
     assert_moves(student.GPT(*MODEL, 0.0), texts(make))
 
 
 @rung.property("GPT", rules=("dtype",))
 def test_gpt_works_in_float64(student, reference, make):
-    """A model in float64 gives float64, to its precision."""
+    """A model in float64 gives float64, to full precision."""
     # A head of 5 features: a root in float32 costs digits, so the width of a head is 4 here.
     sizes = (7, 8, 2, 3, 18, 11)
     theirs, ours = both(student, reference, "GPT", sizes, loud=0.004)
@@ -437,7 +437,7 @@ def test_gpt_leaves_the_ids_alone(student, reference, make):
 
 @rung.gradient("GPT", points=2, rules=("gradients",))
 def test_gpt_has_the_right_gradients(student, reference, make):
-    """In a step of training, gradients reach every parameter, the token table's from both ends."""
+    """In training, gradients reach every parameter, and the token table from both of its uses."""
     theirs, ours = both(student, reference, "GPT", loud=0.015)
     ids = texts(make)
     assert_gradients_agree(
@@ -479,7 +479,7 @@ def state_of(make, dtype=torch.float32, **sizes):
     ],
 )
 def test_adamw_step_has_the_shapes_of_the_statement(student, make, sizes):
-    """Parameter, momentum and square, in the shape of the parameter."""
+    """Parameter, momentum and square come back, each in the shape of the parameter."""
     student.adamw_step(*state_of(make, **sizes), 2, LR, BETAS, EPS, 0.1)
 
 
@@ -499,14 +499,14 @@ STEPS = {  # step, lr, betas, eps, weight_decay
 @rung.value("adamw_step", points=6)
 @pytest.mark.parametrize("settings", STEPS.values(), ids=STEPS.keys())
 def test_adamw_step_agrees_with_the_reference(student, reference, make, settings):
-    """One step is right: the first and later ones, with and without a decay."""
+    """The first step and later steps are right, with and without a decay."""
     given = *state_of(make, d_out=3, d_in=5), *settings
     assert_agrees(student.adamw_step(*given), reference.adamw_step(*given))
 
 
 @rung.value("adamw_step", points=3)
 def test_adamw_step_continues_from_its_own_results(student, reference, make):
-    """Five steps in a row, each from what the last one returned, end at the right weights."""
+    """Five steps in a row, each from the results of the last step, end at the right weights."""
     start = make.normal(2.0, d_out=4, d_in=3)
     theirs = ours = (start, torch.zeros_like(start), torch.zeros_like(start))
     for step in range(1, 6):
@@ -519,7 +519,7 @@ def test_adamw_step_continues_from_its_own_results(student, reference, make):
 
 @rung.property("adamw_step", rules=("dtype",))
 def test_adamw_step_keeps_float64(student, reference, make):
-    """Tensors in float64 give tensors in float64, to their precision."""
+    """Tensors in float64 give tensors in float64, to full precision."""
     given = *state_of(make, dtype=torch.float64, d_out=4, d_in=6), 3, LR, BETAS, EPS, 0.1
     assert_agrees_to_float64(
         student.adamw_step(*given), reference.adamw_step(*given), within=ALL_DIGITS
@@ -548,7 +548,7 @@ def test_generate_returns_as_many_ids_as_asked_for(student, make, batch, tokens,
 @rung.value("generate", points=3)
 @pytest.mark.parametrize(("batch", "tokens", "new_tokens"), [(2, 3, 6), (4, 1, 7), (3, 7, 2)])
 def test_generate_agrees_with_the_reference(student, reference, make, batch, tokens, new_tokens):
-    """Each row goes on with the likeliest ids after all ids before them."""
+    """Each row continues with the likeliest id after all ids before it."""
     model = table_model(make, vocab=13, context_length=9)
     ids = make.integers(0, 13, batch=batch, tokens=tokens)
     ours = reference.generate(model, ids, new_tokens, 9)
@@ -564,7 +564,7 @@ BEYOND = [(10, 1, 4), (7, 3, 1), (5, 8, 4), (2, 9, 6)]
 def test_generate_moves_the_window_along(
     student, reference, make, tokens, new_tokens, context_length
 ):
-    """Of a text beyond the context length the model sees the end, and all of it is returned."""
+    """Beyond the context length, the model sees the last ids only; the whole text is returned."""
     model = table_model(make, vocab=13, context_length=context_length)
     ids = make.integers(0, 13, batch=3, tokens=tokens)
     ours = reference.generate(model, ids, new_tokens, context_length)
@@ -573,7 +573,7 @@ def test_generate_moves_the_window_along(
 
 @rung.property("generate", points=0.5, rules=("zero",))
 def test_generate_writes_nothing_if_asked_for_nothing(student, make):
-    """Without new ids, the prompt comes back."""
+    """With no new ids to write, the prompt comes back."""
     model = table_model(make, vocab=13, context_length=6)
     ids = make.integers(0, 13, batch=3, tokens=5)
     assert_agrees(student.generate(model, ids, 0, 6), ids)
@@ -627,7 +627,7 @@ def test_sample_next_gives_one_int(student, logits):
 @rung.value("sample_next", points=4)
 @pytest.mark.parametrize("logits", [eight(), five(), nine(), torch.tensor([3.0])], ids=len)
 def test_sample_next_hits_each_id_as_often_as_it_is_probable(student, reference, logits):
-    """Without settings, each u hits the id whose piece of the line it lies in."""
+    """Without settings, each u gives the id whose interval contains u."""
     assert_chooses(student, reference, logits, FINE)
 
 
@@ -641,7 +641,7 @@ def test_sample_next_divides_by_the_temperature(student, reference, temperature)
 @rung.value("sample_next", points=2)
 @pytest.mark.parametrize("top_k", [1, 2, 3, 5])
 def test_sample_next_keeps_the_largest(student, reference, top_k):
-    """Only the top_k largest are hit, and they share the whole line."""
+    """Only the ids of the top_k largest logits are chosen, and they share the whole line."""
     assert_chooses(student, reference, eight(), FINE, 1.0, top_k)
 
 
@@ -658,7 +658,7 @@ def test_sample_next_keeps_the_fewest_that_reach_top_p(student, reference, top_p
     [(1.0, 4, 0.6), (1.0, 5, 0.7), (0.5, 6, 0.8), (0.9, 3, 0.5), (0.6, None, 0.7), (0.3, 6, 0.95)],
 )
 def test_sample_next_does_the_steps_in_order(student, reference, temperature, top_k, top_p):
-    """Each step works on what the one before has left."""
+    """Temperature, top_k and top_p apply in this order, each to the result of the last."""
     assert_chooses(student, reference, eight(), FINE, temperature, top_k, top_p)
 
 
@@ -686,14 +686,14 @@ ENDS = [(1.0, 2, None), (1.0, None, 0.6), (0.7, 3, 0.9)]
 @rung.property("sample_next", rules=("ends",))
 @pytest.mark.parametrize("settings", ENDS, ids=str)
 def test_sample_next_begins_with_the_first_kept_id(student, reference, settings):
-    """For u = 0 it is the first id that is kept, and none that is not."""
+    """For u = 0, the result is the first of the kept ids."""
     assert_chooses(student, reference, eight(), [*FINE[::3], 0.0], *settings)
 
 
 @rung.property("sample_next", rules=("ends",))
 @pytest.mark.parametrize("settings", ENDS, ids=str)
 def test_sample_next_ends_with_the_last_kept_id(student, reference, settings):
-    """For u just below 1 it is the last id that is kept, whatever was rounded."""
+    """For u just below 1, the result is the last of the kept ids, despite rounding."""
     draws = [*FINE[::3], 1 - 2**-24, 1 - 2**-53]
     assert_chooses(student, reference, eight(), draws, *settings)
 
@@ -747,7 +747,7 @@ def cache_of(model, ids):
 @rung.shape("CachedGPT")
 @pytest.mark.parametrize(("sizes", "batch", "tokens"), TEXTS)
 def test_cached_gpt_has_the_shapes_of_the_contract(student, make, sizes, batch, tokens):
-    """Logits of the new tokens come back, and with them a cache that can be passed on."""
+    """A call returns logits of the new tokens, and a cache for the next call."""
     model = student.CachedGPT(*sizes, 0.0)
     model(texts(make, sizes, batch, tokens))
     _logits, cache = model(texts(make, sizes, batch, 4))
@@ -760,7 +760,7 @@ def test_cached_gpt_has_the_shapes_of_the_contract(student, make, sizes, batch, 
 def test_cached_gpt_agrees_with_the_reference_without_a_cache(
     student, reference, make, sizes, batch, tokens
 ):
-    """All tokens at once, without a cache: the logits are those of the reference."""
+    """For all tokens at once, without a cache, the logits are those of the reference."""
     theirs, ours = both(student, reference, "CachedGPT", sizes)
     ids = texts(make, sizes, batch, tokens)
     assert_agrees(theirs(ids)[0], ours(ids)[0], within=REORDERED, what="the logits")
@@ -769,7 +769,7 @@ def test_cached_gpt_agrees_with_the_reference_without_a_cache(
 @rung.value("CachedGPT", points=11)
 @pytest.mark.parametrize("lengths", FEEDS, ids=lambda lengths: "+".join(map(str, lengths)))
 def test_cached_gpt_gives_in_steps_what_it_gives_at_once(student, reference, make, lengths):
-    """Fed one token at a time, or in chunks, every token gets what it gets all at once."""
+    """When tokens come one at a time or in chunks, the results equal those of all at once."""
     theirs, ours = both(student, reference, "CachedGPT")
     ids = texts(make, batch=2, tokens=sum(lengths))
     how = ", then ".join(map(str, lengths))
@@ -779,7 +779,7 @@ def test_cached_gpt_gives_in_steps_what_it_gives_at_once(student, reference, mak
 
 @rung.value("CachedGPT", points=2)
 def test_cached_gpt_adds_with_trained_weights(student, reference):
-    """With weights that have learned to add, it writes the same digits with and without a cache."""
+    """With weights that have learned to add, the digits are the same with and without a cache."""
     theirs, ours, lines = trained(student, reference, "CachedGPT")
     asked = lines[:200, :-1]
     with torch.no_grad():
@@ -792,7 +792,7 @@ def test_cached_gpt_adds_with_trained_weights(student, reference):
 
 @rung.property("CachedGPT", points=2, rules=("state",))
 def test_cached_gpt_goes_on_with_the_cache_it_is_given(student, reference, make):
-    """Two texts in turn, and two continuations of one: all that counts is the cache."""
+    """For two texts in turn, and for two continuations of one text, only the cache counts."""
     theirs, ours = both(student, reference, "CachedGPT")
     one, other = texts(make, batch=2, tokens=7), texts(make, batch=2, tokens=8)
     cache_of_one, cache_of_other = cache_of(theirs, one[:, :4]), cache_of(theirs, other[:, :6])
@@ -817,7 +817,7 @@ def test_cached_gpt_takes_none_for_no_cache(student, reference, make):
 
 @rung.property("CachedGPT", points=2, rules=("context",))
 def test_cached_gpt_refuses_more_tokens_than_its_context(student, reference, make):
-    """Old and new tokens together may not be more than `context_length`."""
+    """More old and new tokens together than `context_length` raise an exception."""
     theirs, _ours = both(student, reference, "CachedGPT")
     assert_refuses(theirs, texts(make, tokens=20), why=too_long(20))
     for seen, more in ((19, 1), (16, 4), (8, 13)):
@@ -827,14 +827,14 @@ def test_cached_gpt_refuses_more_tokens_than_its_context(student, reference, mak
 
 @rung.property("CachedGPT", rules=("tied",))
 def test_cached_gpt_reads_and_writes_with_one_table(student, reference):
-    """The same table looks up tokens and scores them, and no bias is added."""
+    """One table looks up tokens and makes the logits, and no bias is added."""
     theirs, _ours = both(student, reference, "CachedGPT")
     assert_has_one_table(theirs, "token_table", MODEL[0])
 
 
 @rung.property("CachedGPT", rules=("bias",))
 def test_cached_gpt_learns_what_the_statement_names(student, reference):
-    """Queries, keys and values have no bias; all else that the statement names is there."""
+    """Queries, keys and values have no bias; all parameters of the statement are there."""
     assert_learns_what_is_named(*both(student, reference, "CachedGPT"))
 
 
@@ -851,7 +851,7 @@ def test_cached_gpt_never_drops_anything(student, reference, make):
 
 @rung.property("CachedGPT", rules=("device",))
 def test_cached_gpt_moves_as_a_whole(student, make):
-    """Moved to another device, it takes ids and a cache from there."""
+    """After a move to another device, the model takes ids and a cache from that device."""
     model = student.CachedGPT(*MODEL, 0.0)
     assert_moves(model, texts(make))
     assert_moves(lambda ids: fed(model, ids, [4, 2]), texts(make))
@@ -859,7 +859,7 @@ def test_cached_gpt_moves_as_a_whole(student, make):
 
 @rung.property("CachedGPT", rules=("dtype",))
 def test_cached_gpt_works_in_float64(student, reference, make):
-    """In float64 it gives float64, to its precision, after a cache too."""
+    """In float64, the model gives float64 to full precision, with a cache too."""
     sizes = (7, 8, 2, 3, 18, 11)  # the root of 4 is exact
     theirs, ours = both(student, reference, "CachedGPT", sizes, loud=0.004)
     ids = texts(make, sizes, tokens=8)

@@ -31,7 +31,7 @@ REPEATS = [(2, 3, 5, 4, 6), (4, 2, 3, 7, 5), (3, 5, 4, 6, 2)]
 @rung.shape("repeat_kv")
 @pytest.mark.parametrize(("batch", "kv_heads", "tokens", "head_dim", "groups"), REPEATS)
 def test_repeat_kv_gives_more_heads(student, make, batch, kv_heads, tokens, head_dim, groups):
-    """There are `groups` times as many heads, and nothing else has grown."""
+    """There are `groups` times as many heads, and no other dimension grows."""
     x = make.normal(batch=batch, kv_heads=kv_heads, tokens=tokens, head_dim=head_dim)
     student.repeat_kv(x, groups)
 
@@ -70,7 +70,7 @@ def test_repeat_kv_leaves_its_input_alone(student, make):
 
 @rung.gradient("repeat_kv", rules=("gradients",))
 def test_repeat_kv_has_the_right_gradient(student, reference, make):
-    """A head's gradient is the sum of what its copies get."""
+    """A head's gradient is the sum of the gradients of its copies."""
     assert_gradients_agree(
         lambda x: student.repeat_kv(x, 6),
         lambda x: reference.repeat_kv(x, 6),
@@ -81,14 +81,15 @@ def test_repeat_kv_has_the_right_gradient(student, reference, make):
 
 # --- all three modules ---------------------------------------------------------------------------
 
-LENGTHS = (6, 2, 1, 250, 9)  # one after another: what was learned from one does not fit the next
-# Products may be taken in another order (a head at a time, weights absorbed): so rounding differs.
+# called in this order: what a module keeps from one length does not fit the next
+LENGTHS = (6, 2, 1, 250, 9)
+# Rounding may differ: products have no fixed order (one head at a time, weights absorbed).
 
 
 def with_low_scores(ours, keys, make, d_in):
     """Sentences in which all scores lie near -700, those of the future too.
 
-    `keys` is the layer of `ours` that makes them of what begins with a token's first feature.
+    `keys` is the layer of `ours` that makes the keys. Its input has a token's first feature first.
     """
     with torch.no_grad():
         ours.W_query.weight[:, 0], keys.weight[:, 0] = 18.7, -18.7  # 4 · 18.7² / √4
@@ -102,8 +103,8 @@ def assert_head_is_alone(
 ):
     """Fail if very large scores in one head change what other heads find.
 
-    `keys` is the layer of `ours` that makes them, and its rows for `kv_head` those that the head
-    looks at. The first feature of what goes into it is 1 everywhere, for queries and for keys.
+    `keys` is the layer of `ours` that makes the keys, and `kv_head` is the head of keys that `head`
+    looks at. The first feature of the inputs of `keys` and of W_query is 1 everywhere.
     """
     own_queries = slice(head * head_dim, (head + 1) * head_dim)
     own_keys = slice(kv_head * head_dim, (kv_head + 1) * head_dim)
@@ -115,8 +116,9 @@ def assert_head_is_alone(
     adopt(theirs, ours)
     before = call(theirs, x).unflatten(-1, (-1, head_dim))
     with torch.no_grad():
-        # The scores of this head become about 800: one maximum for all would bury the others.
-        # To all other heads, every key is moved by the same, which no softmax can see.
+        # The scores of this head become about 800. One maximum for all heads would then reduce all
+        # weights of the others to 0. In other heads that share these keys, all scores of a row
+        # change by the same amount, which a softmax ignores.
         ours.W_query.weight[own_queries, 0] = keys.weight[own_keys, 0] = 20.0
     adopt(theirs, ours)
     after = call(theirs, x).unflatten(-1, (-1, head_dim))
@@ -160,7 +162,7 @@ def test_grouped_query_attention_has_the_shape_of_the_contract(
 def test_grouped_query_attention_agrees_with_the_reference(
     student, reference, make, batch, tokens, d_in, d_out, num_heads, num_kv_heads
 ):
-    """With the same weights, every query head finds the keys and values of its group."""
+    """With the same weights, every query head uses the keys and values of its group."""
     theirs = student.GroupedQueryAttention(d_in, d_out, num_heads, num_kv_heads)
     ours = reference.GroupedQueryAttention(d_in, d_out, num_heads, num_kv_heads)
     adopt(theirs, ours)
@@ -181,7 +183,7 @@ def test_grouped_query_attention_takes_any_length(student, reference, make):
 
 @rung.property("GroupedQueryAttention", rules=("batch",))
 def test_grouped_query_attention_keeps_sentences_apart(student, reference, make):
-    """Another sentence, with huge scores, leaves an output as it was."""
+    """Huge scores in one sentence leave the outputs of other sentences as they were."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
     adopt(theirs, reference.GroupedQueryAttention(5, 24, 6, 3))
     x = make.normal(0.5, batch=2, tokens=7, d_in=5)
@@ -190,7 +192,7 @@ def test_grouped_query_attention_keeps_sentences_apart(student, reference, make)
 
 @rung.property("GroupedQueryAttention", rules=("large",))
 def test_grouped_query_attention_keeps_its_heads_apart(student, reference, make):
-    """Before the output layer, a head does not depend on the queries of another one."""
+    """Before the output layer, a head does not depend on the queries of another head."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
     ours = reference.GroupedQueryAttention(5, 24, 6, 3)
     x = make.normal(batch=2, tokens=7, d_in=5)
@@ -200,7 +202,7 @@ def test_grouped_query_attention_keeps_its_heads_apart(student, reference, make)
 
 @rung.stability("GroupedQueryAttention", rules=("large",))
 def test_grouped_query_attention_hides_the_future_of_low_scores(student, reference, make):
-    """Where a token scores its past very low, its future gets no weight even so."""
+    """Even where a token's past has very low scores, its future gets no weight."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
     ours = reference.GroupedQueryAttention(5, 24, 6, 3)
     x = with_low_scores(ours, ours.W_key, make, d_in=5)
@@ -210,7 +212,7 @@ def test_grouped_query_attention_hides_the_future_of_low_scores(student, referen
 
 @rung.property("GroupedQueryAttention", rules=("bias",))
 def test_grouped_query_attention_has_one_bias(student, reference):
-    """Queries, keys and values have no bias; the last layer has one."""
+    """Queries, keys and values have no bias; the last layer has a bias."""
     assert_one_bias(
         student.GroupedQueryAttention(5, 24, 6, 3),
         reference.GroupedQueryAttention(5, 24, 6, 3),
@@ -220,13 +222,13 @@ def test_grouped_query_attention_has_one_bias(student, reference):
 
 @rung.property("GroupedQueryAttention", rules=("device",))
 def test_grouped_query_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(student.GroupedQueryAttention(5, 24, 6, 3), make.normal(batch=2, tokens=7, d_in=5))
 
 
 @rung.property("GroupedQueryAttention", rules=("dtype",))
 def test_grouped_query_attention_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
     ours = reference.GroupedQueryAttention(5, 24, 6, 3)
@@ -265,7 +267,7 @@ def test_causal_mask_after_has_the_shape_of_the_statement(student, seen, tokens)
 @rung.value("causal_mask_after", points=2)
 @pytest.mark.parametrize(("seen", "tokens"), [(3, 5), (6, 4), (1, 2), (2, 9), (8, 3)])
 def test_causal_mask_after_agrees_with_the_reference(student, reference, seen, tokens):
-    """After a past, True exactly where a new token may not look."""
+    """After a past, the mask is True exactly where a new token may not look."""
     assert_agrees(
         student.causal_mask_after(seen, tokens), reference.causal_mask_after(seen, tokens)
     )
@@ -274,7 +276,7 @@ def test_causal_mask_after_agrees_with_the_reference(student, reference, seen, t
 @rung.value("causal_mask_after")
 @pytest.mark.parametrize(("seen", "tokens"), [(0, 1), (0, 5), (7, 1)])
 def test_causal_mask_after_takes_no_past_and_a_single_token(student, reference, seen, tokens):
-    """Without a past it is the usual causal mask, and a single token sees everything."""
+    """Without a past, the mask is the usual causal mask; a single new token sees everything."""
     assert_agrees(
         student.causal_mask_after(seen, tokens), reference.causal_mask_after(seen, tokens)
     )
@@ -312,7 +314,7 @@ def out_of(result):
 def test_cached_attention_has_the_shapes_of_the_contract(
     student, make, batch, tokens, d_in, d_out, num_heads
 ):
-    """An output for the new tokens comes back, and a cache that grows by as many."""
+    """A call returns outputs of the new tokens, and a cache that has grown by as many tokens."""
     attention = student.CachedAttention(d_in, d_out, num_heads)
     attention(make.normal(batch=batch, tokens=tokens, d_in=d_in))
     _out, cache = attention(make.normal(batch=batch, tokens=4, d_in=d_in))
@@ -325,7 +327,7 @@ def test_cached_attention_has_the_shapes_of_the_contract(
 def test_cached_attention_agrees_with_the_reference_without_a_cache(
     student, reference, make, batch, tokens, d_in, d_out, num_heads
 ):
-    """All tokens at once, without a cache: the output is that of the reference."""
+    """For all tokens at once, without a cache, the output is that of the reference."""
     theirs = student.CachedAttention(d_in, d_out, num_heads)
     ours = reference.CachedAttention(d_in, d_out, num_heads)
     adopt(theirs, ours)
@@ -336,7 +338,7 @@ def test_cached_attention_agrees_with_the_reference_without_a_cache(
 @rung.value("CachedAttention", points=11)
 @pytest.mark.parametrize("lengths", FEEDS, ids=lambda lengths: "+".join(map(str, lengths)))
 def test_cached_attention_gives_in_steps_what_it_gives_at_once(student, reference, make, lengths):
-    """Fed one token at a time, or in chunks, every token gets what it gets all at once."""
+    """When tokens come one at a time or in chunks, the results equal those of all at once."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=sum(lengths), d_in=5)
@@ -346,7 +348,7 @@ def test_cached_attention_gives_in_steps_what_it_gives_at_once(student, referenc
 
 @rung.property("CachedAttention", points=2, rules=("state",))
 def test_cached_attention_goes_on_with_the_cache_it_is_given(student, reference, make):
-    """Two texts in turn, and two continuations of one: all that counts is the cache."""
+    """For two texts in turn, and for two continuations of one text, only the cache counts."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
     adopt(theirs, ours)
     one, other = make.normal(batch=2, tokens=7, d_in=5), make.normal(batch=2, tokens=8, d_in=5)
@@ -371,7 +373,7 @@ def test_cached_attention_takes_none_for_no_cache(student, reference, make):
 
 @rung.property("CachedAttention", rules=("batch",))
 def test_cached_attention_keeps_sentences_apart(student, reference, make):
-    """Another sentence, with huge scores, leaves an output as it was, after a cache too."""
+    """Huge scores in one sentence leave outputs of others as they were, with a cache too."""
     theirs = student.CachedAttention(5, 12, 3)
     adopt(theirs, reference.CachedAttention(5, 12, 3))
     x = make.normal(0.5, batch=2, tokens=7, d_in=5)
@@ -380,7 +382,7 @@ def test_cached_attention_keeps_sentences_apart(student, reference, make):
 
 @rung.property("CachedAttention", rules=("large",))
 def test_cached_attention_keeps_its_heads_apart(student, reference, make):
-    """Before the output layer, a head does not depend on the queries of another one."""
+    """Before the output layer, a head does not depend on the queries of another head."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
     x = make.normal(batch=2, tokens=7, d_in=5)
     x[..., 0] = 1.0
@@ -398,7 +400,7 @@ def test_cached_attention_keeps_its_heads_apart(student, reference, make):
 
 @rung.stability("CachedAttention", rules=("large",))
 def test_cached_attention_hides_the_future_of_low_scores(student, reference, make):
-    """Where a token scores its past very low, its future gets no weight even so."""
+    """Even where a token's past has very low scores, its future gets no weight."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
     x = with_low_scores(ours, ours.W_key, make, d_in=5)
     adopt(theirs, ours)
@@ -407,7 +409,7 @@ def test_cached_attention_hides_the_future_of_low_scores(student, reference, mak
 
 @rung.property("CachedAttention", rules=("bias",))
 def test_cached_attention_has_one_bias(student, reference):
-    """Queries, keys and values have no bias; the last layer has one."""
+    """Queries, keys and values have no bias; the last layer has a bias."""
     assert_one_bias(
         student.CachedAttention(5, 12, 3),
         reference.CachedAttention(5, 12, 3),
@@ -417,13 +419,13 @@ def test_cached_attention_has_one_bias(student, reference):
 
 @rung.property("CachedAttention", rules=("device",))
 def test_cached_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(student.CachedAttention(5, 12, 3), make.normal(batch=2, tokens=7, d_in=5))
 
 
 @rung.property("CachedAttention", rules=("dtype",))
 def test_cached_attention_works_in_float64(student, reference, make):
-    """In float64 it takes and gives float64, the cache too, to its precision."""
+    """In float64, the module takes and gives float64, the cache too, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
     adopt(theirs, ours)
@@ -451,7 +453,7 @@ def test_cached_attention_has_the_right_gradients(student, reference, make):
 
 @rung.gradient("CachedAttention", rules=("gradients",))
 def test_cached_attention_has_the_right_gradients_after_a_cache(student, reference, make):
-    """The new tokens of a step get their gradients, whatever the cache holds."""
+    """New tokens get the right gradients, whatever the cache holds."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
     adopt(theirs, ours)
     past = make.normal(0.5, batch=2, tokens=4, d_in=5)
@@ -467,7 +469,7 @@ def test_cached_attention_has_the_right_gradients_after_a_cache(student, referen
 @rung.efficiency("CachedAttention", points=3, rules=("cost",))
 def test_cached_attention_does_not_project_the_past_again(student, make):
     """A step after 64 tokens takes little more work than a step after 16."""
-    # One token's projections take six times the work of its meeting 64 keys and 64 values.
+    # The projections of a token take six times the work of its attention to 64 keys and values.
     attention = student.CachedAttention(192, 256, 4)
     x = make.normal(batch=1, tokens=1, d_in=192)
     short, long = (
@@ -480,7 +482,7 @@ def test_cached_attention_does_not_project_the_past_again(student, make):
 
 # batch, tokens, d_in, d_out, num_heads, d_latent; head_dim is 4 and 5
 LATENTS = [(2, 7, 10, 12, 3, 5), (4, 8, 9, 15, 3, 7)]
-# a latent of one number; one that is wider than what goes in and comes out
+# a latent of one number; a latent that is wider than input and output
 ODD_LATENTS = [(2, 7, 5, 12, 3, 1), (2, 7, 5, 12, 3, 13)]
 
 
@@ -524,7 +526,7 @@ def test_latent_attention_takes_any_length(student, reference, make):
 
 @rung.property("LatentAttention", rules=("batch",))
 def test_latent_attention_keeps_sentences_apart(student, reference, make):
-    """Another sentence, with huge scores, leaves an output as it was."""
+    """Huge scores in one sentence leave the outputs of other sentences as they were."""
     theirs = student.LatentAttention(7, 12, 3, 5)
     adopt(theirs, reference.LatentAttention(7, 12, 3, 5))
     x = make.normal(0.5, batch=2, tokens=6, d_in=7)
@@ -533,31 +535,31 @@ def test_latent_attention_keeps_sentences_apart(student, reference, make):
 
 @rung.property("LatentAttention", rules=("large",))
 def test_latent_attention_keeps_its_heads_apart(student, reference, make):
-    """Before the output layer, a head does not depend on the queries of another one."""
+    """Before the output layer, a head does not depend on the queries of another head."""
     theirs = student.LatentAttention(7, 12, 3, 5)
     ours = reference.LatentAttention(7, 12, 3, 5)
     x = make.normal(batch=2, tokens=6, d_in=7)
     x[..., 0] = 1.0
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(7)[0]  # the latent begins with that 1
+        ours.W_down.weight[0] = torch.eye(7)[0]  # latent[0] is that 1
     assert_head_is_alone(theirs, ours, ours.W_up_key, x, head=1, kv_head=1, head_dim=4)
 
 
 @rung.stability("LatentAttention", rules=("large",))
 def test_latent_attention_hides_the_future_of_low_scores(student, reference, make):
-    """Where a token scores its past very low, its future gets no weight even so."""
+    """Even where a token's past has very low scores, its future gets no weight."""
     theirs = student.LatentAttention(7, 12, 3, 5)
     ours = reference.LatentAttention(7, 12, 3, 5)
     x = with_low_scores(ours, ours.W_up_key, make, d_in=7)
     with torch.no_grad():
-        ours.W_down.weight[0] = torch.eye(7)[0]  # the latent begins with that first feature
+        ours.W_down.weight[0] = torch.eye(7)[0]  # latent[0] is the token's feature 0
     adopt(theirs, ours)
     assert_agrees(theirs(x), ours(x), within=LARGE_SCORES, what="the result for low scores")
 
 
 @rung.property("LatentAttention", rules=("bias",))
 def test_latent_attention_has_one_bias(student, reference):
-    """Neither the queries nor the way through the latent have a bias; the last layer has one."""
+    """Only the last layer has a bias: the queries and the layers of the latent have none."""
     assert_one_bias(
         student.LatentAttention(7, 12, 3, 5),
         reference.LatentAttention(7, 12, 3, 5),
@@ -567,13 +569,13 @@ def test_latent_attention_has_one_bias(student, reference):
 
 @rung.property("LatentAttention", rules=("device",))
 def test_latent_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(student.LatentAttention(7, 12, 3, 5), make.normal(batch=2, tokens=6, d_in=7))
 
 
 @rung.property("LatentAttention", rules=("dtype",))
 def test_latent_attention_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs = student.LatentAttention(7, 12, 3, 5)
     ours = reference.LatentAttention(7, 12, 3, 5)

@@ -24,7 +24,7 @@ from grader.testing import (
 
 
 def why_not(d_out, num_heads):
-    """Why a width is to be refused."""
+    """The message if a width that does not divide was accepted."""
     return (
         f"{d_out} features cannot be cut into {num_heads} heads of equal width: this should "
         "raise an exception, and it went on as if nothing had happened"
@@ -62,7 +62,7 @@ def test_split_heads_takes_one_head_or_one_feature_a_head(student, reference, ma
 @rung.property("split_heads", points=2, rules=("divides",))
 @pytest.mark.parametrize(("d_out", "num_heads"), [(10, 4), (12, 5), (9, 2), (3, 4)])
 def test_split_heads_refuses_a_width_that_does_not_divide(student, make, d_out, num_heads):
-    """When num_heads does not divide d_out, it raises an exception."""
+    """A num_heads that does not divide d_out raises an exception."""
     x = make.normal(batch=2, tokens=5, d_out=d_out)
     assert_refuses(student.split_heads, x, num_heads, why=why_not(d_out, num_heads))
 
@@ -101,7 +101,7 @@ MERGES = [(2, 3, 5, 4), (4, 2, 3, 5), (3, 5, 4, 7)]  # batch, num_heads, tokens,
 @rung.shape("merge_heads")
 @pytest.mark.parametrize(("batch", "num_heads", "tokens", "head_dim"), MERGES)
 def test_merge_heads_gives_one_row_per_token(student, make, batch, num_heads, tokens, head_dim):
-    """The heads' features stand side by side, num_heads * head_dim in a row."""
+    """Each token has the features of all heads in a row, num_heads * head_dim of them."""
     x = make.normal(batch=batch, num_heads=num_heads, tokens=tokens, head_dim=head_dim)
     student.merge_heads(x)
 
@@ -153,7 +153,7 @@ def test_merge_heads_has_the_right_gradient(student, reference, make):
 def assert_biases_only_when_asked(make_theirs, make_ours, x):
     """Fail unless qkv_bias alone decides on the biases of queries, keys and values.
 
-    `make_theirs` and `make_ours` make a module, from nothing or from a value for qkv_bias.
+    `make_theirs` and `make_ours` make a module, without arguments or with a value for qkv_bias.
     """
     for qkv_bias in ((False,), ()):
         theirs = make_theirs(*qkv_bias)
@@ -173,8 +173,7 @@ P_DROP = 0.3
 def assert_drops_weights_in_every_head(theirs, ours, x, added=0.0):
     """Fail unless every head drops its weights in training.
 
-    Each head of the output, twice as wide as there are tokens, holds its weights twice, with
-    `added` on top.
+    For each head, the output holds its weights twice, side by side, plus the bias `added`.
     """
     once, again = theirs.train().each([(x,), (x,)])
     expected = ours.eval()(x).detach()
@@ -205,7 +204,7 @@ WRAPPERS = [(2, 6, 5, 4, 3), (3, 7, 4, 5, 2)]
 
 @rung.shape("MultiHeadAttentionWrapper", rules=("parameters",))
 def test_wrapper_shows_the_parameters_of_every_head(student):
-    """All heads have their parameters where an optimiser looks for them."""
+    """An optimiser finds the parameters of all heads."""
     parameters = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3).parameters()
     count = sum(parameter.numel() for parameter in parameters.values())
     assert_that(
@@ -294,7 +293,7 @@ def test_wrapper_drops_nothing_in_evaluation(student, reference, make):
 
 @rung.property("MultiHeadAttentionWrapper", rules=("device",))
 def test_wrapper_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(
         student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3), make.normal(batch=2, tokens=6, d_in=5)
     )
@@ -302,7 +301,7 @@ def test_wrapper_moves_as_a_whole(student, make):
 
 @rung.property("MultiHeadAttentionWrapper", rules=("dtype",))
 def test_wrapper_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
     ours = reference.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
@@ -406,7 +405,7 @@ def test_multi_head_attention_keeps_its_heads_apart(student, reference, make):
 
 @rung.property("MultiHeadAttention", rules=("bias",))
 def test_multi_head_attention_has_biases_only_when_asked(student, reference, make):
-    """Queries, keys and values have no bias by default, and one with qkv_bias=True."""
+    """Queries, keys and values have no bias by default, and a bias with qkv_bias=True."""
     assert_biases_only_when_asked(
         lambda *bias: student.MultiHeadAttention(5, 12, 9, 0.0, 3, *bias),
         lambda *bias: reference.MultiHeadAttention(5, 12, 9, 0.0, 3, *bias),
@@ -417,7 +416,7 @@ def test_multi_head_attention_has_biases_only_when_asked(student, reference, mak
 @rung.property("MultiHeadAttention", rules=("bias",))
 def test_multi_head_attention_ends_with_a_bias(student, reference):
     """The output layer has a bias, with qkv_bias and without."""
-    # Both are made before anything is asked: the diagnosis learns when the bias is there.
+    # Both modules are made before the first check, so that the diagnosis sees both.
     missing = []
     for arguments in ((5, 12, 9, 0.0, 3), (5, 12, 9, 0.0, 3, True)):
         theirs = student.MultiHeadAttention(*arguments)
@@ -434,7 +433,7 @@ def test_multi_head_attention_ends_with_a_bias(student, reference):
 def dropping_layer(student, reference, make):
     """Modules with dropout, sentences whose output shows each head's weights twice, and the bias.
 
-    The bias of the output layer tells what is dropped behind it.
+    Dropout after the output layer would also drop this bias.
     """
     tokens, num_heads = 16, 2
     d_out = num_heads * 2 * tokens
@@ -469,7 +468,7 @@ def test_multi_head_attention_drops_nothing_in_evaluation(student, reference, ma
 @rung.property("MultiHeadAttention", rules=("divides",))
 @pytest.mark.parametrize(("d_out", "num_heads"), [(10, 4), (12, 5), (9, 2)])
 def test_multi_head_attention_refuses_a_width_that_does_not_divide(student, d_out, num_heads):
-    """When num_heads does not divide d_out, construction raises an exception."""
+    """Construction with a num_heads that does not divide d_out raises an exception."""
     assert_refuses(
         student.MultiHeadAttention, 5, d_out, 8, 0.0, num_heads, why=why_not(d_out, num_heads)
     )
@@ -477,7 +476,7 @@ def test_multi_head_attention_refuses_a_width_that_does_not_divide(student, d_ou
 
 @rung.property("MultiHeadAttention", rules=("device",))
 def test_multi_head_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(
         student.MultiHeadAttention(5, 12, 9, 0.0, 3), make.normal(batch=2, tokens=6, d_in=5)
     )
@@ -485,7 +484,7 @@ def test_multi_head_attention_moves_as_a_whole(student, make):
 
 @rung.property("MultiHeadAttention", points=0.5, rules=("dtype",))
 def test_multi_head_attention_works_in_float64(student, reference, make):
-    """A module in float64 takes and gives float64, to its precision."""
+    """A module in float64 takes and gives float64, to full precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs = student.MultiHeadAttention(5, 12, 9, 0.0, 3)
     ours = reference.MultiHeadAttention(5, 12, 9, 0.0, 3)

@@ -43,7 +43,7 @@ def test_sinusoidal_positions_needs_no_more_than_one_pair(student, reference):
 
 @rung.property("sinusoidal_positions", rules=("sizes",))
 def test_sinusoidal_positions_needs_no_more_than_one_token(student, reference):
-    """A single token stands at position 0."""
+    """A single token is at position 0."""
     assert_agrees(student.sinusoidal_positions(1, 6), reference.sinusoidal_positions(1, 6))
 
 
@@ -86,7 +86,7 @@ def test_apply_rope_has_the_shape_of_the_contract(student, make, tokens, d):
     ],
 )
 def test_apply_rope_agrees_with_the_reference(student, reference, make, sizes):
-    """Neighbouring features turn as pairs, whatever dimensions stand in front."""
+    """Neighbouring features turn as pairs, for any leading dimensions."""
     x, positions = make.normal(2.0, **sizes), torch.arange(sizes["tokens"])
     assert_agrees(
         student.apply_rope(x, positions), reference.apply_rope(x, positions), within=REORDERED
@@ -127,7 +127,7 @@ def test_apply_rope_needs_no_more_than_one_pair(student, reference, make):
 
 @rung.property("apply_rope", rules=("sizes",))
 def test_apply_rope_turns_one_token_of_one_sentence(student, reference, make):
-    """One sentence, one head and one token, as when decoding step by step."""
+    """The result is right for one token of one head and sentence, as in step-by-step decoding."""
     for position in (0, 23):
         x, positions = make.normal(2.0, batch=1, heads=1, tokens=1, d=6), torch.tensor([position])
         theirs, ours = student.apply_rope(x, positions), reference.apply_rope(x, positions)
@@ -136,7 +136,7 @@ def test_apply_rope_turns_one_token_of_one_sentence(student, reference, make):
 
 @rung.property("apply_rope", rules=("dtype",))
 def test_apply_rope_keeps_float64(student, reference, make):
-    """In float64 the result is float64, and right to its precision."""
+    """In float64, the result is float64, to full precision."""
     x = make.normal(2.0, batch=2, tokens=5, d=8, dtype=torch.float64)
     positions = torch.tensor([7, 0, 3, 100, 2])
     theirs, ours = student.apply_rope(x, positions), reference.apply_rope(x, positions)
@@ -175,7 +175,7 @@ def test_alibi_bias_has_the_shape_of_the_contract(student, num_heads, num_tokens
 @rung.value("alibi_bias", points=6)
 @pytest.mark.parametrize(("num_heads", "num_tokens"), [(2, 5), (4, 7), (8, 6), (16, 9)])
 def test_alibi_bias_agrees_with_the_reference(student, reference, num_heads, num_tokens):
-    """Each head falls at its own rate, and the future is minus infinity."""
+    """Each head's bias falls at its own rate, and is minus infinity for the future."""
     theirs = student.alibi_bias(num_heads, num_tokens)
     assert_agrees(theirs, reference.alibi_bias(num_heads, num_tokens))
 
@@ -188,7 +188,7 @@ def test_alibi_bias_needs_no_more_than_one_head(student, reference):
 
 @rung.property("alibi_bias", rules=("sizes",))
 def test_alibi_bias_needs_no_more_than_one_token(student, reference):
-    """A single token meets only itself, at no distance."""
+    """A single token sees only itself, at distance 0."""
     assert_agrees(student.alibi_bias(4, 1), reference.alibi_bias(4, 1))
 
 

@@ -17,8 +17,8 @@ from grader.testing import (
     assert_that,
 )
 
-# In float64 tests, sizes have an exact root where there is a scale: a root may come from float32.
-# Shape tests of functions begin where all sizes are equal: there a mistake shows by its numbers.
+# In float64 tests, the root of d_k is exact, because a root in float32 is allowed.
+# Shape tests of functions begin with equal sizes, where only the numbers show a mistake.
 
 # --- linear_by_hand ------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ def test_linear_by_hand_works_without_a_bias(student, reference, make, leading):
 
 @rung.property("linear_by_hand", rules=("dtype",))
 def test_linear_by_hand_keeps_float64(student, reference, make):
-    """Numbers in float64 stay in float64, to its precision."""
+    """Numbers in float64 stay in float64, to full precision."""
     x = make.normal(tokens=4, d_in=5, dtype=torch.float64)
     weight = make.normal(d_out=3, d_in=5, dtype=torch.float64)
     for bias in (make.normal(d_out=3, dtype=torch.float64), None):
@@ -141,7 +141,7 @@ def test_project_qkv_takes_leading_dimensions(student, reference, make, leading)
 
 @rung.property("project_qkv", rules=("dtype",))
 def test_project_qkv_keeps_float64(student, reference, make):
-    """Numbers in float64 stay in float64, to its precision."""
+    """Numbers in float64 stay in float64, to full precision."""
     inputs = make.normal(tokens=5, d_in=3, dtype=torch.float64)
     matrices = three_matrices(make, 3, 4, torch.float64)
     assert_agrees_to_float64(
@@ -201,7 +201,7 @@ def test_scaled_scores_agree_with_the_reference(student, reference, make, sizes)
 @pytest.mark.parametrize(("d_k", "tokens"), [(8, 150), (200, 150), (10_000, 40)])
 def test_scaled_scores_have_variance_one(student, make, d_k, tokens):
     """Queries and keys of variance 1 give scores of variance 1, however long they are."""
-    # It strays by 0.06 or so: 0.4 is six times that. Few tokens, since loops over pairs are right.
+    # The variance varies by about 0.06, and 0.4 is six times that. Few tokens: loops are allowed.
     queries, keys = make.normal(queries=tokens, d_k=d_k), make.normal(keys=tokens, d_k=d_k)
     variance = student.scaled_scores(queries, keys).var().item()
     assert_that(
@@ -213,7 +213,7 @@ def test_scaled_scores_have_variance_one(student, make, d_k, tokens):
 
 @rung.property("scaled_scores", rules=("dtype",))
 def test_scaled_scores_keep_float64(student, reference, make):
-    """Queries and keys in float64 give scores in float64, to its precision."""
+    """Queries and keys in float64 give scores in float64, to full precision."""
     queries, keys = queries_and_keys(make, queries=4, keys=6, d_k=4, dtype=torch.float64)
     assert_agrees_to_float64(
         student.scaled_scores(queries, keys), reference.scaled_scores(queries, keys)
@@ -255,7 +255,7 @@ def attention_inputs(make, *, queries, keys, d_k, d_v, dtype=torch.float32, **le
 
 
 def some_mask(make, *, queries, keys, d_k=0, d_v=0, **leading):  # noqa: ARG001
-    """Hide about half of the keys from each query: one for sure, but never all."""
+    """Hide about half of the keys from each query: at least one key, and never all."""
     mask = make.booleans(0.5, **leading, queries=queries, keys=keys)
     for query in range(queries):
         mask[..., query, query % keys] = False
@@ -294,7 +294,7 @@ def test_scaled_attention_hides_what_the_mask_hides(student, reference, make, si
 
 @rung.property("scaled_dot_product_attention", rules=("broadcast",))
 def test_scaled_attention_takes_one_mask_for_the_whole_batch(student, reference, make):
-    """A mask of shape (queries, keys) counts for every row of the batch."""
+    """A mask of shape (queries, keys) applies to every row of the batch."""
     inputs = attention_inputs(make, batch=2, heads=3, queries=4, keys=5, d_k=6, d_v=7)
     mask = some_mask(make, queries=4, keys=5)
     assert_agrees(
@@ -305,7 +305,7 @@ def test_scaled_attention_takes_one_mask_for_the_whole_batch(student, reference,
 
 @rung.property("scaled_dot_product_attention")
 def test_scaled_attention_takes_none_for_no_mask(student, reference, make):
-    """A mask of None hides nothing, and a mask of nothing but False hides nothing either."""
+    """A mask of None hides nothing, and neither does a mask that is False everywhere."""
     inputs = attention_inputs(make, batch=2, queries=4, keys=6, d_k=5, d_v=3)
     expected = reference.scaled_dot_product_attention(*inputs)
     nothing = torch.zeros(2, 4, 6, dtype=torch.bool)
@@ -316,7 +316,7 @@ def test_scaled_attention_takes_none_for_no_mask(student, reference, make):
 @rung.property("scaled_dot_product_attention", rules=("hidden",))
 def test_scaled_attention_gives_hidden_keys_no_weight_at_all(student, reference, make):
     """A hidden key gets nothing, even where all visible keys have low scores."""
-    # Every score is below -1100, and the values behind hidden keys are huge: a little weight shows.
+    # All scores are below -1100. Values of hidden keys are huge, so that any weight shows.
     queries = 25.0 + 0.2 * make.uniform(queries=4, d_k=4)
     keys = -24.0 + 0.2 * make.uniform(keys=6, d_k=4)
     values = make.normal(keys=6, d_v=3)
@@ -331,7 +331,7 @@ def test_scaled_attention_gives_hidden_keys_no_weight_at_all(student, reference,
 
 @rung.property("scaled_dot_product_attention", rules=("batch",))
 def test_scaled_attention_keeps_batch_rows_apart(student, make):
-    """Queries, keys and values of one batch row never reach another."""
+    """Queries, keys and values of one batch row never change the result of another row."""
     queries, keys, values = attention_inputs(make, batch=3, queries=4, keys=6, d_k=5, d_v=2)
     attend = student.scaled_dot_product_attention
     assert_batch_rows_do_not_mix(lambda changed: attend(changed, keys, values), queries)
@@ -341,7 +341,7 @@ def test_scaled_attention_keeps_batch_rows_apart(student, make):
 
 @rung.property("scaled_dot_product_attention", rules=("dtype",))
 def test_scaled_attention_keeps_float64(student, reference, make):
-    """Inputs in float64 give a result in float64, to its precision."""
+    """Inputs in float64 give a result in float64, to full precision."""
     sizes = {"batch": 2, "queries": 4, "keys": 6, "d_k": 4, "d_v": 3}
     inputs = attention_inputs(make, **sizes, dtype=torch.float64)
     for mask in ((), (some_mask(make, **sizes),)):
@@ -372,12 +372,12 @@ def test_scaled_attention_has_the_right_gradients(student, reference, make):
 
 # --- SelfAttention_v1 ----------------------------------------------------------------------------
 
-# d_in, d_out, tokens. Never d_in = d_out: the layout of a square matrix cannot be told.
+# d_in, d_out, tokens. Never d_in = d_out: the layout of a square matrix is ambiguous.
 SIZES = [(3, 8, 5), (7, 4, 6), (5, 2, 3)]
 
 
 def filled(theirs, make):
-    """The student's module with weights of ours, the same in parameters of the same shape."""
+    """The student's module with random weights, equal in parameters of equal shape."""
     weights = {path: w for path, w in theirs.parameters().items() if w.is_floating_point()}
     theirs.assign({path: make.normal_like(w, name="weights") for path, w in weights.items()})
     return theirs
@@ -402,7 +402,7 @@ def test_self_attention_v1_agrees_with_the_reference(student, reference, make, d
 
 @rung.property("SelfAttention_v1", rules=("lengths",))
 def test_self_attention_v1_takes_sentences_of_any_length(student, reference, make):
-    """Long and short sentences follow one another, one of a single token among them."""
+    """Long and short sentences work, one after another, and so does a single token."""
     theirs, ours = student.SelfAttention_v1(3, 4), reference.SelfAttention_v1(3, 4)
     adopt(theirs, ours)
     for tokens in (6, 2, 1, 9):
@@ -429,7 +429,7 @@ def test_self_attention_v1_learns_three_matrices_and_no_biases(student, referenc
 
 @rung.property("SelfAttention_v1", rules=("dtype",))
 def test_self_attention_v1_works_in_float64(student, reference, make):
-    """A layer in float64 takes and gives float64, to its precision."""
+    """A layer in float64 takes and gives float64, to full precision."""
     theirs, ours = student.SelfAttention_v1(3, 4), reference.SelfAttention_v1(3, 4)
     adopt(theirs, ours)
     x = make.normal(tokens=5, d_in=3, dtype=torch.float64)
@@ -459,7 +459,7 @@ def test_self_attention_v1_has_the_right_gradients(student, reference, make):
 @pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
 def test_self_attention_v2_has_the_shape_of_the_contract(student, make, d_in, d_out, tokens):
     """One context vector of size d_out comes back for each token."""
-    # Where all sizes are equal, a matrix on its side shows by its numbers.
+    # With equal sizes, only the numbers show that a matrix is transposed.
     filled(student.SelfAttention_v2(4, 4), make)(make.normal(tokens=4, d_in=4))
     filled(student.SelfAttention_v2(d_in, d_out), make)(make.normal(tokens=tokens, d_in=d_in))
 
@@ -487,7 +487,7 @@ def test_self_attention_v2_uses_its_biases(student, reference, make, d_in, d_out
 
 @rung.property("SelfAttention_v2", rules=("lengths",))
 def test_self_attention_v2_takes_sentences_of_any_length(student, reference, make):
-    """One layer takes sentences of several lengths, one after another, a single token too."""
+    """One layer takes sentences of several lengths, one after another, and a single token."""
     theirs, ours = student.SelfAttention_v2(3, 4, False), reference.SelfAttention_v2(3, 4, False)
     adopt(theirs, ours)
     for tokens in (6, 2, 1, 9):
@@ -514,7 +514,7 @@ def test_self_attention_v2_has_three_biases_when_asked(student, reference):
 
 @rung.property("SelfAttention_v2", rules=("dtype",))
 def test_self_attention_v2_works_in_float64(student, reference, make):
-    """A layer in float64 takes and gives float64, to its precision."""
+    """A layer in float64 takes and gives float64, to full precision."""
     theirs, ours = student.SelfAttention_v2(3, 4), reference.SelfAttention_v2(3, 4)
     adopt(theirs, ours)
     x = make.normal(tokens=5, d_in=3, dtype=torch.float64)
@@ -558,14 +558,14 @@ def test_v1_weights_come_as_a_dictionary(student, make):
 @rung.value("v1_weights_from_v2", points=3)
 @pytest.mark.parametrize(("d_in", "d_out"), [(3, 4), (6, 2), (5, 7), (4, 4)])
 def test_v1_weights_agree_with_the_reference(student, reference, make, d_in, d_out):
-    """Each matrix stands under v1's name, in v1's layout."""
+    """Each matrix has v1's name and v1's layout."""
     state = v2_state(make, d_in, d_out)
     assert_agrees(student.v1_weights_from_v2(state), reference.v1_weights_from_v2(state))
 
 
 @rung.property("v1_weights_from_v2", rules=("order",))
 def test_v1_weights_are_found_by_their_names(student, reference, make):
-    """The names say which matrix is which, in whatever order they stand."""
+    """The names say which matrix is which, in whatever order the entries come."""
     state = v2_state(make, 3, 4, names=("W_value", "W_query", "W_key"))
     assert_agrees(student.v1_weights_from_v2(state), reference.v1_weights_from_v2(state))
 
@@ -601,7 +601,7 @@ def test_causal_head_has_the_shape_of_the_contract(student, make, d_in, head_siz
 @rung.value("CausalHead", points=6)
 @pytest.mark.parametrize(("d_in", "head_size", "time"), HEAD_SIZES)
 def test_causal_head_agrees_with_the_reference(student, reference, make, d_in, head_size, time):
-    """With the same weights, a scaled head gives what the reference gives."""
+    """With the same weights, the output of a scaled head is that of the reference."""
     theirs, ours = student.CausalHead(d_in, head_size), reference.CausalHead(d_in, head_size)
     adopt(theirs, ours)
     x = make.normal(batch=2, time=time, d_in=d_in)
@@ -623,7 +623,7 @@ def test_causal_head_scales_when_asked(student, reference, make):
 
 @rung.property("CausalHead", rules=("lengths",))
 def test_causal_head_takes_sentences_of_any_length(student, reference, make):
-    """Long and short sentences follow one another, one of a single token among them."""
+    """Long and short sentences work, one after another, and so does a single token."""
     theirs, ours = student.CausalHead(3, 4), reference.CausalHead(3, 4)
     adopt(theirs, ours)
     for time in (6, 2, 1, 100, 9):
@@ -667,7 +667,7 @@ def test_causal_head_has_no_biases(student, reference):
 
 @rung.property("CausalHead", rules=("dtype",))
 def test_causal_head_works_in_float64(student, reference, make):
-    """A head in float64 takes and gives float64, to its precision."""
+    """A head in float64 takes and gives float64, to full precision."""
     theirs, ours = student.CausalHead(3, 4), reference.CausalHead(3, 4)
     adopt(theirs, ours)
     x = make.normal(batch=2, time=5, d_in=3, dtype=torch.float64)

@@ -21,7 +21,7 @@ QUERIES = [(7, 3, 4), (7, 3, 0), (7, 3, 6), (4, 6, 2), (5, 2, 3), (2, 5, 0), (2,
 
 
 def some_tokens(make, tokens, d_in, dtype=torch.float32):
-    """Tokens that are neither all alike nor each taken with itself alone."""
+    """Random tokens, small enough that each query gives weight to several tokens."""
     return make.normal(0.8, tokens=tokens, d_in=d_in, dtype=dtype)
 
 
@@ -50,7 +50,7 @@ def test_scores_for_a_query_agree_with_the_reference(
 
 @rung.property("attention_scores_for_query", rules=("dtype",))
 def test_scores_for_a_query_keep_float64(student, reference, make):
-    """Inputs in float64 give scores in float64, to its precision."""
+    """Inputs in float64 give scores in float64, to full precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
     assert_agrees_to_float64(
         student.attention_scores_for_query(inputs, 2),
@@ -97,7 +97,7 @@ def test_looped_scores_agree_with_the_reference(student, reference, make, tokens
 
 @rung.property("attention_scores_loop", rules=("dtype",))
 def test_looped_scores_keep_float64(student, reference, make):
-    """Inputs in float64 give scores in float64, to its precision."""
+    """Inputs in float64 give scores in float64, to full precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
     assert_agrees_to_float64(
         student.attention_scores_loop(inputs),
@@ -143,7 +143,7 @@ def test_attention_scores_agree_with_the_reference(student, reference, make, tok
 
 @rung.property("attention_scores", rules=("dtype",))
 def test_attention_scores_keep_float64(student, reference, make):
-    """Inputs in float64 give scores in float64, to its precision."""
+    """Inputs in float64 give scores in float64, to full precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
     assert_agrees_to_float64(
         student.attention_scores(inputs), reference.attention_scores(inputs), within=ALL_DIGITS
@@ -166,7 +166,7 @@ def test_attention_scores_have_the_right_gradient(student, reference, make):
 
 @rung.efficiency("attention_scores", points=2, rules=("loops",))
 def test_attention_scores_take_one_product(student, make):
-    """More tokens make the product larger, and not more products."""
+    """With more tokens, the matrix product gets larger, but there are no more products."""
     few, many = some_tokens(make, 3, 4), some_tokens(make, 12, 4)
     assert_operations_do_not_grow(student.attention_scores, [few], [many])
 
@@ -191,7 +191,7 @@ def test_attention_weights_agree_with_the_reference(student, reference, make, to
 
 @rung.property("attention_weights", rules=("dtype",))
 def test_attention_weights_keep_float64(student, reference, make):
-    """Inputs in float64 give weights in float64, to its precision."""
+    """Inputs in float64 give weights in float64, to full precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
     inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
     assert_agrees_to_float64(student.attention_weights(inputs), reference.attention_weights(inputs))
@@ -242,7 +242,7 @@ def test_context_vector_of_a_single_token_is_that_token(student, make):
 
 @rung.property("context_vector", rules=("dtype",))
 def test_context_vector_keeps_float64(student, reference, make):
-    """Inputs in float64 give a context in float64, to its precision."""
+    """Inputs in float64 give a context in float64, to full precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
     inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
     assert_agrees_to_float64(student.context_vector(inputs, 2), reference.context_vector(inputs, 2))
@@ -282,7 +282,7 @@ def test_simple_self_attention_agrees_with_the_reference(student, reference, mak
 
 @rung.value("simple_self_attention")
 def test_simple_self_attention_stays_between_the_tokens(student, make):
-    """A mix of tokens lies between the smallest and the largest of them, and one alone stays."""
+    """Context vectors lie between the smallest and the largest token; a single token stays."""
     inputs = some_tokens(make, 8, 3)
     context = student.simple_self_attention(inputs)
     inside = (context >= inputs.amin(0) - 1e-5) & (context <= inputs.amax(0) + 1e-5)
@@ -305,7 +305,7 @@ def test_simple_self_attention_does_not_know_the_order_of_tokens(student, make):
 
 @rung.property("simple_self_attention", rules=("dtype",))
 def test_simple_self_attention_keeps_float64(student, reference, make):
-    """Inputs in float64 give context vectors in float64, to its precision."""
+    """Inputs in float64 give context vectors in float64, to full precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
     inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
     assert_agrees_to_float64(

@@ -18,7 +18,7 @@ INFINITY = float("inf")
 
 
 def spread_out(weights):
-    """Where weights lie around their mean, fifty times as far: of that float32 has few digits."""
+    """Magnify differences of weights from their mean, of which float32 has few digits."""
     return (weights - weights.mean()) * 50.0
 
 
@@ -53,7 +53,7 @@ def test_normalize_by_sum_gives_all_to_a_single_score(student, make):
 
 @rung.property("normalize_by_sum", rules=("dtype",))
 def test_normalize_by_sum_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.uniform(3.0, 3.05, tokens=6, dtype=torch.float64)
     weights, expected = student.normalize_by_sum(scores), reference.normalize_by_sum(scores)
     assert_agrees_to_float64(spread_out(weights), spread_out(expected))
@@ -111,7 +111,7 @@ def test_softmax_naive_works_far_from_zero(student, reference, make, centre):
 
 @rung.property("softmax_naive", rules=("dtype",))
 def test_softmax_naive_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.uniform(1.0, 1.02, tokens=6, dtype=torch.float64)
     weights, expected = student.softmax_naive(scores), reference.softmax_naive(scores)
     assert_agrees_to_float64(spread_out(weights), spread_out(expected))
@@ -153,14 +153,14 @@ def test_softmax_rows_agrees_with_the_reference(student, reference, make, shape)
 @rung.property("softmax_rows", rules=("returns",))
 @pytest.mark.parametrize("shape", [(1, 4), (3, 1), (1, 1)], ids=str)
 def test_softmax_rows_works_with_one_query_or_one_key(student, reference, make, shape):
-    """A single query, or a single key, is a matrix like any other."""
+    """A matrix of a single query, or of a single key, gets the right weights."""
     scores = make.normal(2.0, queries=shape[0], keys=shape[1])
     assert_agrees(student.softmax_rows(scores), reference.softmax_rows(scores))
 
 
 @rung.property("softmax_rows")
 def test_softmax_rows_takes_rows_that_lie_apart(student, reference, make):
-    """A row of low scores is as good a distribution as the row of high ones beside it."""
+    """A row of low scores and a row of high scores both become distributions."""
     scores = make.normal(queries=3, keys=5) + torch.tensor([[70.0], [0.0], [-70.0]])
     weights = student.softmax_rows(scores)
     assert_rows_sum_to_one(weights)
@@ -169,7 +169,7 @@ def test_softmax_rows_takes_rows_that_lie_apart(student, reference, make):
 
 @rung.property("softmax_rows", rules=("dtype",))
 def test_softmax_rows_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, to its precision."""
+    """Scores in float64 give weights in float64, to full precision."""
     scores = make.uniform(1.0, 1.02, queries=4, keys=6, dtype=torch.float64)
     weights, expected = student.softmax_rows(scores), reference.softmax_rows(scores)
     assert_agrees_to_float64(spread_out(weights), spread_out(expected))
@@ -253,7 +253,7 @@ def scores_with_holes(make, dim, centres=NEAR):
 @rung.property("softmax_stable", rules=("dtype",))
 @pytest.mark.parametrize("low", [0, 999], ids="scores from {}".format)
 def test_softmax_stable_keeps_float64(student, reference, make, low):
-    """Scores in float64 give weights in float64, to its precision, large ones too."""
+    """Scores in float64 give weights in float64, to full precision, large ones too."""
     scores = make.uniform(low, low + 0.02, queries=5, keys=6, dtype=torch.float64)
     weights, expected = student.softmax_stable(scores, 0), reference.softmax_stable(scores, 0)
     assert_agrees_to_float64(spread_out(weights), spread_out(expected))
@@ -332,12 +332,12 @@ def test_softmax_stable_gives_nothing_to_minus_infinity(student, reference, make
 @rung.stability("softmax_stable", rules=("gradients",))
 @pytest.mark.parametrize("dim", [0, 1], ids="dim {}".format)
 def test_softmax_stable_has_finite_gradients_beside_infinities(student, make, dim):
-    """Finite scores get a finite gradient, though -inf stands beside them."""
+    """Finite scores get a finite gradient, even if their slice has a score of -inf."""
     scores = scores_with_holes(make, dim).requires_grad_()
     weights = student.softmax_stable(scores, dim)
     (weights * some_scores(make, scores.shape)).sum().backward()
     if scores.grad is None:
-        return  # that no gradient arrives at all is told by the gradient test
+        return  # the gradient test reports that no gradient arrives at all
     assert_that(
         bool(scores.grad[scores.isfinite()].isfinite().all()),
         "a finite score gets a gradient that is not finite when -inf stands in its slice: which "

@@ -22,10 +22,10 @@ from grader.testing import (
     assert_that,
 )
 
-# An eps of 1e-5 shows in rows whose numbers are small. Where it has no test, rows are large; where
-# it has one, they are small.
+# An eps of 1e-5 has an effect in rows of small numbers. Tests of eps have small rows, all other
+# tests have large rows.
 
-SIZES = {  # of what goes into a function; d comes last
+SIZES = {  # sizes of a function's input; d comes last
     "rows": {"tokens": 3, "d": 5},
     "one row": {"tokens": 1, "d": 6},
     "wide rows": {"tokens": 4, "d": 96},
@@ -36,7 +36,7 @@ SIZES = {  # of what goes into a function; d comes last
 
 
 def quoting_leading(sizes):
-    """These sizes by name; those of leading dimensions quote the rule on them."""
+    """Parameters by name; those with leading dimensions quote the rule `leading`."""
     return [
         pytest.param(
             case, id=name, marks=rung.quotes("returns", "leading") if "leading" in name else ()
@@ -46,12 +46,12 @@ def quoting_leading(sizes):
 
 
 def gain_and_shift(make, d, dtype=torch.float32):
-    """A gain and a shift that are nowhere 1 and 0."""
+    """A gain without ones, and a shift without zeros."""
     return make.uniform(1.2, 2.0, d=d, dtype=dtype), make.uniform(0.5, 1.5, d=d, dtype=dtype)
 
 
 def rows_of_their_own(make, **sizes):
-    """Rows about 10 wide, each about a number of its own."""
+    """Rows with different means and a standard deviation of about 10."""
     x = make.normal(10.0, **sizes)
     return x + make.normal(20.0, **{**sizes, "d": 1})
 
@@ -107,8 +107,8 @@ def test_layer_norm_takes_rows_around_a_thousand(student, reference, make):
 
 @rung.property("layer_norm", rules=("dtype",))
 def test_layer_norm_keeps_float64(student, reference, make):
-    """Rows in float64 give rows in float64, to its precision."""
-    # So large that no eps, wherever it is added, takes part.
+    """Rows in float64 give rows in float64, to full precision."""
+    # Numbers so large that eps has no effect, wherever it is added.
     x = make.normal(1e6, tokens=20, d=7, dtype=torch.float64)
     given = x, *gain_and_shift(make, 7, torch.float64)
     assert_agrees_to_float64(
@@ -151,7 +151,7 @@ def test_rms_norm_agrees_with_the_reference(student, reference, make, sizes):
 @rung.property("rms_norm", points=2, rules=("eps",))
 @pytest.mark.parametrize("eps", [(0.5,), (1e-3,), ()], ids=["0.5", "0.001", "none given"])
 def test_rms_norm_adds_eps_to_the_mean_square(student, reference, make, eps):
-    """In rows of small numbers, eps is seen: its default, and another one."""
+    """In rows of small numbers, eps matters: its default, and another value."""
     size = (eps[0] if eps else 1e-6) ** 0.5
     given = make.normal(size, batch=3, tokens=4, d=6), gain_and_shift(make, 6)[0], *eps
     assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
@@ -169,7 +169,7 @@ def test_rms_norm_makes_zeros_of_zeros(student, make):
 
 @rung.property("rms_norm", rules=("dtype",))
 def test_rms_norm_keeps_float64(student, reference, make):
-    """Rows in float64 give rows in float64, to its precision."""
+    """Rows in float64 give rows in float64, to full precision."""
     x = make.normal(1e6, tokens=20, d=7, dtype=torch.float64)
     given = x, gain_and_shift(make, 7, torch.float64)[0]
     assert_agrees_to_float64(
@@ -193,8 +193,8 @@ def test_rms_norm_has_the_right_gradients(student, reference, make):
 
 # --- gelu ----------------------------------------------------------------------------------------
 #
-# Many know the GELU by its approximation only. It is off by 1e-6 within ±0.25, by 1e-8 and less
-# beyond ±6, and shows in one test.
+# Many people know only the tanh approximation of the GELU. Its error is 1e-6 within ±0.25 and at
+# most 1e-8 beyond ±6. One test looks where the error is large.
 
 NUMBERS = {**SIZES, "a single number, no leading dimensions": {}}
 
@@ -225,7 +225,7 @@ def test_gelu_is_the_exact_one(student, reference):
 
 @rung.property("gelu", rules=("dtype",))
 def test_gelu_keeps_float64(student, reference, make):
-    """Numbers in float64 give numbers in float64, to its precision."""
+    """Numbers in float64 give numbers in float64, to full precision."""
     x = make.uniform(-3.0, 3.0, rows=5, columns=8, dtype=torch.float64)
     assert_rises_in_float64(student.gelu, reference.gelu, x)
 
@@ -257,9 +257,9 @@ WIDTHS = [(2, 7, 5, 12), (3, 4, 6, 11), (2, 3, 7, 4), (3, 5, 4, 1), (1, 1, 6, 9)
 
 
 def keep_hidden_within(bound, layer, x):
-    """Scale a layer so that nothing it makes of `x` is larger than `bound`.
+    """Scale a layer so that no output for `x` is larger than `bound`.
 
-    A GELU by tanh, which has a test of its own, is off by 1e-6 there, and ReLU by 0.1.
+    For such inputs, the GELU's tanh form, which has its own test, is off by 1e-6, ReLU by 0.1.
     """
     with torch.no_grad():
         largest = (x @ layer.weight.T + layer.bias).abs().max()
@@ -299,7 +299,7 @@ def test_feed_forward_has_the_exact_gelu(student, reference, make):
 
 @rung.property("FeedForward", points=2, rules=("bias",))
 def test_feed_forward_has_two_biases(student, reference):
-    """Both layers have a bias, and nothing else is learned."""
+    """Both layers have a bias, and there are no extra parameters."""
     theirs = student.FeedForward(5, 12)
     adoption = adopt(theirs, reference.FeedForward(5, 12))
     lacking = " and ".join(role.removesuffix(".bias") for role in adoption.missing)
@@ -309,7 +309,7 @@ def test_feed_forward_has_two_biases(student, reference):
 
 @rung.property("FeedForward", rules=("dtype",))
 def test_feed_forward_works_in_float64(student, reference, make):
-    """A layer in float64 takes and gives float64, to its precision."""
+    """A layer in float64 takes and gives float64, to full precision."""
     theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
     x = make.normal(batch=2, tokens=6, d_model=5, dtype=torch.float64)
     keep_hidden_within(0.25, ours.up, x.float())
@@ -360,7 +360,7 @@ def test_swiglu_agrees_with_the_reference(
 
 @rung.property("SwiGLU", points=2, rules=("bias",))
 def test_swiglu_has_no_bias(student, reference):
-    """No layer has a bias, and nothing else is learned."""
+    """No layer has a bias, and there are no extra parameters."""
     theirs = student.SwiGLU(7, 10)
     adopt(theirs, reference.SwiGLU(7, 10))
     assert_learns_no_more(theirs, "W_gate, W_up and W_down have no bias here")
@@ -368,7 +368,7 @@ def test_swiglu_has_no_bias(student, reference):
 
 @rung.property("SwiGLU", rules=("dtype",))
 def test_swiglu_works_in_float64(student, reference, make):
-    """A layer in float64 takes and gives float64, to its precision."""
+    """A layer in float64 takes and gives float64, to full precision."""
     theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=6, d_model=5, dtype=torch.float64)
@@ -406,14 +406,14 @@ def test_swiglu_has_the_right_gradients(student, reference, make):
 
 # batch, tokens, d_model, num_heads, d_hidden; head_dim is 4, 5 and 3
 BLOCKS = [(2, 6, 12, 3, 20), (3, 12, 10, 2, 9), (4, 8, 15, 5, 32)]
-# What goes into the GELU stays within ±0.25, where its tanh form is the same.
+# Inputs of the GELU stay within ±0.25, where its tanh form agrees.
 GENTLE = 0.02
 
 
 def blocks(student, reference, *made_with, gentle=GENTLE):
     """The student's block with the weights of the reference, and the reference.
 
-    What goes into the GELU is `gentle` times as large as it would be.
+    The inputs of the GELU are multiplied by `gentle`.
     """
     theirs, ours = student.TransformerBlock(*made_with), reference.TransformerBlock(*made_with)
     with torch.no_grad():
@@ -474,7 +474,7 @@ def test_transformer_block_has_norms_with_gain_and_shift(student, reference):
 
 @rung.property("TransformerBlock", rules=("bias",))
 def test_transformer_block_has_the_biases_of_the_statement(student, reference):
-    """No bias for queries, keys and values; one for the output layer, for up and for down."""
+    """Queries, keys and values have no bias; the output layer, up and down have a bias."""
     theirs, ours = (who.TransformerBlock(12, 3, 20, 6, 0.0) for who in (student, reference))
     adoption = adopt(theirs, ours)
     assert_learns_no_more(theirs, "queries, keys and values have no bias here")
@@ -485,9 +485,9 @@ def test_transformer_block_has_the_biases_of_the_statement(student, reference):
 
 @rung.stability("TransformerBlock", rules=("eps",))
 def test_transformer_block_adds_eps_to_small_variances(student, reference, make):
-    """Where the features of a token are nearly the same, 1e-5 is what counts in the norms."""
+    """Where the features of a token are nearly equal, the norms depend on the eps of 1e-5."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.0)
-    with torch.no_grad():  # attention adds so little that the second norm meets the same
+    with torch.no_grad():  # attention adds so little that both norms have nearly the same input
         for weight in ours.attention.out_proj.parameters():
             weight *= 1e-3
     adopt(theirs, ours)
@@ -497,7 +497,7 @@ def test_transformer_block_adds_eps_to_small_variances(student, reference, make)
 
 @rung.property("TransformerBlock", rules=("gelu",))
 def test_transformer_block_uses_the_exact_gelu(student, reference, make):
-    """Where large numbers go into the GELU, it is the exact one and not its tanh form."""
+    """For large numbers, the GELU is the exact one, and not its tanh form."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.0, gentle=1.0)
     x = make.normal(12.0, batch=2, tokens=7, d_model=12)
     assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result with large weights")
@@ -532,7 +532,7 @@ def test_transformer_block_drops_weights_in_training(student, reference, make):
 
 @rung.property("TransformerBlock", points=0.5, rules=("eval",))
 def test_transformer_block_drops_nothing_in_evaluation(student, reference, make):
-    """After .eval(), two calls agree, and with the reference."""
+    """After .eval(), two calls agree with each other and with the reference."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.5)
     x = make.normal(12.0, batch=2, tokens=7, d_model=12)
     calm, calmer = theirs.eval().each([(x,), (x,)])
@@ -543,7 +543,7 @@ def test_transformer_block_drops_nothing_in_evaluation(student, reference, make)
 
 @rung.property("TransformerBlock", points=0.5, rules=("device",))
 def test_transformer_block_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
+    """After a move to another device, the module takes inputs from that device."""
     assert_moves(
         student.TransformerBlock(12, 3, 20, 6, 0.0),
         make.normal(12.0, batch=2, tokens=6, d_model=12),
@@ -552,7 +552,7 @@ def test_transformer_block_moves_as_a_whole(student, make):
 
 @rung.property("TransformerBlock", points=0.5, rules=("dtype",))
 def test_transformer_block_works_in_float64(student, reference, make):
-    """A block in float64 takes and gives float64, to its precision."""
+    """A block in float64 takes and gives float64, to full precision."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 6, 0.0)
     x = make.normal(batch=2, tokens=6, d_model=12, dtype=torch.float64)
     assert_rises_in_float64(theirs.double(), ours.double(), x)
@@ -569,7 +569,7 @@ def test_transformer_block_leaves_its_input_alone(student, reference, make):
 def test_transformer_block_has_the_right_gradients(student, reference, make):
     """Gradients reach the input, both norms, the attention and the feed-forward network."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 6, 0.0, gentle=5e-3)
-    with torch.no_grad():  # a gradient is as large as all that it passes
+    with torch.no_grad():  # a gradient is as large as the weights that it passes
         for weight in ours.parameters():
             weight *= 0.5
     adopt(theirs, ours)

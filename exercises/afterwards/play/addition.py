@@ -1,6 +1,6 @@
 """Your GPT learns to add, from nothing but sums.
 
-Of 10,000 sums it never sees 1,000: those are its exam.
+There are 10,000 sums. Training leaves out 1,000 of them, and these are the model's exam.
 """
 
 import random
@@ -15,7 +15,7 @@ QUESTION = 6  # characters of "57+68="; the answer has three more
 
 
 def answer(question):
-    """The right one, its units first: as on paper, a carry is known before it is needed."""
+    """The right answer, its units first: as on paper, each carry is known when it is needed."""
     first, second = question.rstrip("=").split("+")
     return f"{int(first) + int(second):03}"[::-1]
 
@@ -34,7 +34,7 @@ def model(heads):
 
 
 def loss(logits, ids):
-    """Of the answer alone: nobody can guess the question."""
+    """The loss of the answer alone: a random question cannot be predicted."""
     ignore = torch.zeros_like(ids, dtype=torch.bool)
     ignore[:, :QUESTION] = True
     return next_token_loss(logits, ids, ignore)
@@ -47,7 +47,7 @@ def read(typed):
     return "{:02}+{:02}=".format(*map(int, numbers.groups()))
 
 
-# What there is to see when a part of the model is left out.
+# The effects of leaving out a part of the model.
 without = {
     "mask": """The loss fell at once, and the sums are wrong. While it learnt, every place could see
         the character that it had to predict, and copying is easy. When it has to write, that

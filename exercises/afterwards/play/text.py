@@ -1,7 +1,7 @@
 """Your GPT learns to write, character by character, from the beginning of a book.
 
 The book is "Alice's Adventures in Wonderland" by Lewis Carroll, 1865, which is in the public
-domain: its first three chapters but for the last lines, in small letters here.
+domain. The text is its first three chapters without the last lines, in lower case.
 """
 
 from pathlib import Path
