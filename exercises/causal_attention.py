@@ -73,7 +73,7 @@ def masked_softmax(
         (..., queries, keys): the weights.
 
     Rules:
-        leading: The scores may have any number of leading dimensions, none included, and the mask
+        leading: The scores may have any number of leading dimensions, or none, and the mask
             broadcasts to them.
         empty: A query that may see nothing gets a row of zeros, never NaN, and all gradients stay
             finite.

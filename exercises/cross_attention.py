@@ -107,7 +107,7 @@ class CrossAttention(nn.Module):
         heads: Heads never see one another before `out_proj`, however large a head's scores are.
         bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
             learned.
-        device: Moved to another device, it takes inputs and the mask from there.
+        device: After a move to another device, the module takes inputs and the mask from there.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
         unchanged: `x`, `context` and `context_mask` stay as they were.
@@ -188,7 +188,7 @@ class EncoderSelfAttention(nn.Module):
         heads: Heads never see one another before `out_proj`, however large a head's scores are.
         bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
             learned.
-        device: Moved to another device, it takes inputs and the padding from there.
+        device: After a move to another device, the module takes inputs and the padding from there.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
         unchanged: `x` and `padding` stay as they were.

@@ -51,7 +51,7 @@ def online_step(
 
     Rules:
         empty: The first state, (-inf, 0), counts as no score at all.
-        leading: There may be any number of leading dimensions, none included.
+        leading: There may be any number of leading dimensions, or none.
         large: Scores may be as large as ±1000, and a block may lie far above or below what came
             before it.
         forbidden: Torch's softmax, log_softmax, softmin and logsumexp are off limits, and so are
@@ -108,7 +108,7 @@ def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Ten
         once: Maximum and sum come out of one reading: a block's exponentials are taken before the
             next block's maximum. All maxima first and all sums after them are two readings, and
             earn at most half of the points.
-        leading: There may be any number of leading dimensions, none included.
+        leading: There may be any number of leading dimensions, or none.
         large: Scores may be as large as ±1000, in whole rows, and the largest may come last.
         forbidden: Torch's softmax, log_softmax, softmin and logsumexp are off limits, and so are
             ready-made attention functions.
@@ -157,17 +157,17 @@ def merge_states(
     Takes:
         first: (maximum, total, mix), the state of some keys:
             (..., queries), (..., queries), (..., queries, d).
-        second: the same of other keys: (..., queries), (..., queries), (..., queries, d).
+        second: the state for other keys: (..., queries), (..., queries), (..., queries, d).
 
     Returns:
         A triple (maximum, total, mix), the state of all these keys:
         (..., queries), (..., queries), (..., queries, d).
 
     Rules:
-        empty: Merging with an empty state, (-inf, 0, 0), changes nothing, and two empty states
-            make an empty one, never NaN. One query may be empty where another is not. Without
-            this, at most half of the points.
-        leading: There may be any number of leading dimensions, none included.
+        empty: Merging with an empty state, (-inf, 0, 0), changes nothing, and two empty states make
+            an empty one, never NaN. Some queries may be empty while others are not. Without this,
+            at most half of the points.
+        leading: There may be any number of leading dimensions, or none.
         large: Maxima may be as large as ±1000, and far from one another.
         dtype: float64 in, float64 out, to its full precision.
         unchanged: Both states stay as they were.
@@ -269,9 +269,9 @@ def softmax_backward(
         grad_scores  = ∂loss / ∂scores             wanted
                      = weights · (grad_weights - Σ weights · grad_weights)
 
-    The sum runs over the last dimension. It is the row's average gradient, in which each gradient
-    counts by its weight. A softmax gives to one score what it takes from the others, so a larger
-    weight is worth having only as far as its gradient is above this average.
+    The sum runs over the last dimension. It is the weighted average of the row's gradients. A
+    softmax gives to one score what it takes from the others. So a larger weight lowers the loss
+    only if its gradient is below this average.
 
     Why: this is the middle step of `attention_backward`, and the hardest to guess. It needs the
     weights and not the scores, so a framework keeps the result of a softmax and forgets its input.
@@ -286,7 +286,7 @@ def softmax_backward(
 
     Rules:
         hidden: A hidden key has a weight of 0, and its score gets a gradient of 0, never NaN.
-        leading: There may be any number of leading dimensions, none included.
+        leading: There may be any number of leading dimensions, or none.
         forbidden: Autograd is off limits in any form.
         dtype: float64 in, float64 out, to its full precision.
         unchanged: `weights` and `grad_weights` stay as they were.
@@ -353,7 +353,8 @@ def attention_backward(
     Example: the queries are zero, so each token gives both keys the weight 1/2, and the output is
     the mean of the values. A gradient of 1 arrives at the first feature of the first output, and
     each value gets half of it. That output would grow if its query turned towards the first key,
-    which has the larger value. The keys get nothing, because queries of zero do not notice them.
+    which has the larger value. The keys get a gradient of 0, because a query of zero has the same
+    score for every key.
 
     >>> queries = torch.zeros(1, 2, 4)
     >>> keys = torch.tensor([[[1.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0]]])
@@ -392,8 +393,8 @@ def linear_attention(
     the sum over all keys; there is no √d and no mask. φ is applied to each number: x + 1 for
     positive x and exp(x) for the others, so it is never negative.
 
-    Then change the order: (φ(Q)φ(K)ᵀ)V is φ(Q)(φ(K)ᵀV), and the bracket on the right does not grow
-    with the tokens. The sum of a query's weights needs a way that costs no more than the rest.
+    Then change the order: (φ(Q)φ(K)ᵀ)V equals φ(Q)(φ(K)ᵀV). The size of φ(K)ᵀV does not depend on
+    the number of tokens. Compute the sum of a query's weights at no higher cost than the rest.
 
     Why: the cost is now linear. Twice the tokens take twice the work, not four times. The price:
     these are other weights than the softmax's, so a model has to be trained with them.

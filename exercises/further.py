@@ -60,8 +60,8 @@ def head_weights(
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         batch: Sentences of a batch never see one another, however large a sentence's scores are.
-        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
-            the future are at most 80 higher than those of the past.
+        large: Scores of a head may be as large as 800, and no head changes the result of another
+            head; scores of the future are at most 80 higher than those of the past.
         dtype: float64 in, float64 out, though the root may be taken in float32.
         unchanged: `x` and both matrices stay as they were.
         gradients: Gradients flow back to `x` and to both matrices.
@@ -94,11 +94,11 @@ def bilinear_form(
     columns are keys. Entry (i, j) says how much feature i of the query and feature j of the key add
     to a score, per unit of both.
 
-    Why: so why not learn this one matrix, and leave out queries and keys? It has d_in · d_in
-    numbers, the two have 2 · d_in · d_out together: with d_in = 768 and heads of 64 features,
-    589,824 against 98,304. The product of the two has rank d_out at most: it compares tokens in
-    d_out ways and no more. And queries and keys of d_out features are cheap to compare, and small
-    enough to keep in a cache.
+    Why: a model could learn this one matrix, without queries and keys. But it has d_in · d_in
+    numbers, and the two matrices together have 2 · d_in · d_out: with d_in = 768 and heads of 64
+    features, 589,824 against 98,304. The product of the two has rank d_out at most: it compares
+    tokens in at most d_out ways. And queries and keys of d_out features are cheap to compare, and
+    small enough to keep in a cache.
 
     Takes:
         W_query: (d_in, d_out), of one head, so d_out is its head_dim. Of an `nn.Linear`, this is
@@ -224,10 +224,10 @@ class LatentCachedAttention(nn.Module):
         cache: The cache holds W_down(x) of all tokens so far, as it is, the oldest token first.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
-        bias: The last layer has a bias, and no other layer has one. Nothing else is learned.
+        bias: Only the last layer has a bias. Nothing else is learned.
         batch: Sentences of a batch never see one another, however large a sentence's scores are.
-        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
-            the future are at most 80 higher than those of the past.
+        large: Scores of a head may be as large as 800, and no head changes the result of another
+            head; scores of the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
         dtype: After `.double()`, everything is computed in float64, the cache too; the root may be
             taken in float32.
@@ -281,10 +281,10 @@ class RotaryAttention(nn.Module):
     i of a head turns by p · 10000^(-2i / head_dim) at position p. So rotate *after* the features
     are cut into heads: every head has a fastest pair of its own. Values are not rotated.
 
-    Positions count from the start of the text, not from the start of the chunk: the first new
-    token is at position `seen`. Each key is rotated once, by the position of its own token. That
-    never changes, so the cache may hold rotated keys. It may as well hold them as they were and
-    have them rotated at each step, from position 0 on.
+    Positions count from the start of the text, not from the start of the chunk: the first new token
+    is at position `seen`. Each key is rotated once, by the position of its own token. That never
+    changes, so the cache may hold rotated keys. It may also hold keys without rotation. Then rotate
+    all of them at each step, from position 0 on.
 
     Why: this is how Llama, Mistral and many others know the order of words. The score of a query
     and a key depends on how far apart they are, and nothing is added to the tokens themselves.
@@ -311,11 +311,11 @@ class RotaryAttention(nn.Module):
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
-        bias: W_query, W_key and W_value have no bias, the last layer has one. Nothing else is
+        bias: W_query, W_key and W_value have no bias, the last layer has a bias. Nothing else is
             learned.
         batch: Sentences of a batch never see one another, however large a sentence's scores are.
-        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
-            the future are at most 80 higher than those of the past.
+        large: Scores of a head may be as large as 800, and no head changes the result of another
+            head; scores of the future are at most 80 higher than those of the past.
         dtype: After `.double()`, everything is computed in float64, angles and cache too; the root
             may be taken in float32.
         unchanged: `x` and the cache that comes in stay as they were.
@@ -397,7 +397,8 @@ class LlamaBlock(nn.Module):
     Rules:
         forbidden: Ready-made attention and transformer layers are off limits; torch's softmax and
             its RMS norm are welcome.
-        length: A sentence may have any length up to 128 tokens, and the next one another.
+        length: A sentence may have any length up to 128 tokens, and each call may have another
+            length.
         norms: Each norm learns a gain of its own, d_model numbers, and no shift.
         eps: The norms add 1e-6 to the mean square. This matters if all features of a token are
             very small. `nn.RMSNorm` adds another number unless you pass eps.
@@ -408,8 +409,8 @@ class LlamaBlock(nn.Module):
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
-    Example: every matrix is the identity, and all vectors (the gains and the bias) are 0.5. Both
-    tokens are still there in the result, and the second has heard a little of the first.
+    Example: every matrix is the identity, and all vectors (the gains and the bias) are 0.5. Each
+    output still contains its token, and the second also has a little of the first.
 
     >>> block = LlamaBlock(2, 1, 3)
     >>> for weight in block.parameters():
@@ -477,11 +478,11 @@ class EncoderDecoderBlock(nn.Module):
         hidden: The content of a hidden token of the context changes no output. Scores may lie near
             -800.
         norms: Each of the three norms learns a gain and a shift of its own.
-        gelu: GELU is x · Φ(x) with the exact Φ. GPT-2 and the book use a tanh instead, which is
-            near enough everywhere but in one test.
+        gelu: GELU is x · Φ(x) with the exact Φ. GPT-2 and the book use a tanh instead, which only
+            one test tells apart from the exact form.
         bias: Queries, keys and values have no bias; both output layers and both layers of the
             feed-forward network have one. Nothing else is learned.
-        device: Moved to another device, it takes inputs and the mask from there.
+        device: After a move to another device, the module takes inputs and the mask from there.
         dtype: After `.double()`, everything is computed in float64, though the root of the scale
             may be taken in float32.
         unchanged: `x`, `context` and `context_mask` stay as they were.

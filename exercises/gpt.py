@@ -44,7 +44,7 @@ def embed_tokens(
     √d (Vaswani et al. 2017, section 3.4); GPT does not, and neither does this.
 
     Takes:
-        ids: int (batch, tokens), each from 0 to vocab - 1; an id may occur often.
+        ids: int (batch, tokens), each from 0 to vocab - 1; an id may occur more than once.
         token_table: (vocab, d), a row for each id.
         position_table: (context, d), a row for each position; tokens ≤ context.
 
@@ -58,8 +58,8 @@ def embed_tokens(
         gradients: Gradients flow back to both tables. A row that is used more than once gets the
             sum, and a row that is not used gets 0.
 
-    Example: three ids with two features, and room for four tokens. Id 2 comes twice, and gets
-    another vector at each place.
+    Example: three ids with two features, and room for four tokens. Id 2 comes twice, and gets a
+    different vector at each position.
 
     >>> token_table = torch.tensor([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
     >>> position_table = torch.tensor([[0.1, 0.0], [0.2, 0.0], [0.3, 0.0], [0.4, 0.0]])
@@ -85,7 +85,7 @@ def next_token_loss(
         result     = mean of all losses whose target counts
 
     The logits at position t are a guess at the id at position t + 1: that id is their target. So
-    the last logits have no target, and ids[:, 0] is the target of none. The mean is taken once,
+    the last logits have no target, and ids[:, 0] is no position's target. The mean is taken once,
     over all targets of the whole batch that count: every target weighs the same, in short rows and
     in long ones.
 
@@ -153,7 +153,7 @@ class GPT(nn.Module):
 
     Why: this is GPT-2, smaller. The token table serves twice, to read and to write: tokens that are
     used alike get similar rows, and similar rows get similar scores. It is also the largest part of
-    a small model, and only there once.
+    a small model, and the model has it only once.
 
     Made with:
         vocab_size: int, how many tokens there are; ids lie below it.
@@ -190,8 +190,8 @@ class GPT(nn.Module):
         dtype: After `.double()`, everything is computed in float64, though a root may be taken in
             float32.
         unchanged: `ids` stays as it was.
-        gradients: Gradients flow to every parameter; the token table gets its gradient from both
-            ends.
+        gradients: Gradients flow to every parameter; the token table gets gradients from both of
+            its uses.
 
     Example: identity matrices, and 0.1 for every bias, gain and shift. Ids 0 and 2 come in. Id 4
     has a row of zeros, so all of its scores are 0.
@@ -271,7 +271,7 @@ def adamw_step(
         asked for.
 
     Rules:
-        leading: A parameter may have any number of dimensions, none included.
+        leading: A parameter may have any number of dimensions, or none.
         forbidden: torch.optim's Adam and AdamW and their functions are off limits, and so are
             ready-made attention functions.
         dtype: float64 in, float64 out, to its full precision.

@@ -99,12 +99,13 @@ class GroupedQueryAttention(nn.Module):
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        length: A sentence may have any length up to 256 tokens, and the next one another.
-        bias: W_query, W_key and W_value have no bias, the last layer has one. Nothing else is
+        length: A sentence may have any length up to 256 tokens, and each call may have another
+            length.
+        bias: W_query, W_key and W_value have no bias, the last layer has a bias. Nothing else is
             learned.
         batch: Sentences of a batch never see one another, however large a sentence's scores are.
-        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
-            the future are at most 80 higher than those of the past.
+        large: Scores of a head may be as large as 800, and no head changes the result of another
+            head; scores of the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
@@ -213,11 +214,11 @@ class CachedAttention(nn.Module):
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
-        bias: W_query, W_key and W_value have no bias, the last layer has one. Nothing else is
+        bias: W_query, W_key and W_value have no bias, the last layer has a bias. Nothing else is
             learned.
         batch: Sentences of a batch never see one another, however large a sentence's scores are.
-        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
-            the future are at most 80 higher than those of the past.
+        large: Scores of a head may be as large as 800, and no head changes the result of another
+            head; scores of the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
         dtype: After `.double()`, everything is computed in float64, the cache too; the root may be
             taken in float32.
@@ -302,11 +303,12 @@ class LatentAttention(nn.Module):
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        length: A sentence may have any length up to 256 tokens, and the next one another.
-        bias: The last layer has a bias, and no other layer has one. Nothing else is learned.
+        length: A sentence may have any length up to 256 tokens, and each call may have another
+            length.
+        bias: Only the last layer has a bias. Nothing else is learned.
         batch: Sentences of a batch never see one another, however large a sentence's scores are.
-        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
-            the future are at most 80 higher than those of the past.
+        large: Scores of a head may be as large as 800, and no head changes the result of another
+            head; scores of the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.

@@ -90,7 +90,7 @@ def apply_rope(
         (..., tokens, d): the rotated tokens.
 
     Rules:
-        leading: `x` may have any number of leading dimensions, none included.
+        leading: `x` may have any number of leading dimensions, or none.
         positions: Positions need not start at 0, be in order, or be neighbours.
         sizes: A single token and a single pair are enough.
         dtype: float64 in, float64 out, to its full precision: the angles as well.

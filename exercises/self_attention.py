@@ -52,7 +52,7 @@ def linear_by_hand(
         (..., d_out): the output features.
 
     Rules:
-        leading: `x` may have any number of leading dimensions, none included.
+        leading: `x` may have any number of leading dimensions, or none.
         bias: With a bias of None, nothing is added.
         forbidden: Torch's own linear functions are off limits (`nn.Linear`, `F.linear`,
             `F.bilinear`); matrix products are welcome.
@@ -106,7 +106,7 @@ def project_qkv(
         that order, as a tuple or a list.
 
     Rules:
-        leading: `inputs` may have any number of leading dimensions, none included.
+        leading: `inputs` may have any number of leading dimensions, or none.
         dtype: float64 in, float64 out, to its full precision.
         unchanged: The inputs and the matrices stay as they were.
         gradients: Gradients flow back to the inputs and to all three matrices.
@@ -155,7 +155,7 @@ def scaled_scores(
         (..., queries, keys): the scores.
 
     Rules:
-        leading: There may be any number of leading dimensions, none included.
+        leading: There may be any number of leading dimensions, or none.
         forbidden: Ready-made attention functions are off limits.
         dtype: float64 in, float64 out, to its full precision, though the root may be
             taken in float32.
@@ -202,9 +202,9 @@ def scaled_dot_product_attention(
         (..., queries, d_v): for each query, the sum of the values times its weights.
 
     Rules:
-        leading: There may be any number of leading dimensions, none included.
+        leading: There may be any number of leading dimensions, or none.
         batch: Sentences of a batch never see one another.
-        broadcast: A mask of shape (queries, keys) counts for every row of a batch.
+        broadcast: A mask of shape (queries, keys) applies to every row of a batch.
         hidden: A hidden key gets no weight at all, even where all visible scores are near -1000;
             hidden scores are at most 80 higher than visible ones.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
@@ -296,8 +296,8 @@ class SelfAttention_v2(nn.Module):
     in `__init__`. A layer that is made in `forward` is new at every call, and learns nothing.
 
     Why: `nn.Linear` starts from small weights around zero, which suit its size. `torch.rand` gives
-    numbers between 0 and 1. Only positive numbers, so sums grow with d_in. Training starts better
-    with `nn.Linear`, and most code by others is written this way.
+    only positive numbers, from 0 to 1, so sums grow with d_in. Training starts better with
+    `nn.Linear`, and most code by others is written this way.
 
     Made with:
         d_in: int, the width of the tokens.

@@ -117,8 +117,8 @@ def attention_scores(
         dtype: float64 in, float64 out, to its full precision.
         unchanged: `inputs` stays as it was.
         gradients: Gradients flow back to all tokens, as queries and as keys.
-        loops: More tokens take no more tensor operations; each element that leaves torch through
-            .item(), .tolist(), float() or iteration counts as one operation.
+        loops: The number of tensor operations does not grow with the tokens; each element that
+            leaves torch through .item(), .tolist(), float() or iteration counts as one operation.
 
     Example: two tokens with three numbers each give four scores.
 

@@ -1,15 +1,15 @@
 """Unit 2, softmax: scores into weights.
 
 Scores say how well tokens match. They may be any numbers, negative ones too. Weights say how much
-attention each token gets. They are never negative, and they sum to one. Softmax turns the first
-into the second.
+attention each token gets. They are never negative, and they sum to one. Softmax turns scores into
+weights.
 
 You build softmax here step by step. So torch's own softmax, log_softmax, softmin and attention
 functions (and the classes of torch.nn for them) are off limits in the whole unit, and logsumexp
 in all exercises but `softmax_stable`. An answer that uses one gets no points for that exercise.
 
-Full precision, in a rule, means all digits that the dtype has. Only a 1e-8 that you add to a sum of
-exponentials is overlooked, in this unit and in all others.
+In a rule, full precision means all digits that the dtype has. There is one exception, in this unit
+and in all others: you may add 1e-8 to a sum of exponentials.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def layer_norm(
         (..., d): the normalised rows.
 
     Rules:
-        leading: There may be any number of leading dimensions, none included.
+        leading: There may be any number of leading dimensions, or none.
         eps: `eps` is added to the variance, under the root. The caller may pass another value.
         constant: A row of d equal numbers gives `shift`, and never NaN.
         large: Rows around 1000 whose numbers differ by about 1 come out right to 0.01. The mean of
@@ -89,8 +89,8 @@ def rms_norm(
         mean_square = (Σ x[i]²) / d              over the d features of a row
         out[i]      = x[i] / √(mean_square + eps) · gain[i]
 
-    Nothing is subtracted, and nothing is added at the end. What multiplies is `gain` itself;
-    some models keep gain - 1 instead and multiply by 1 + that, and this function does not.
+    No mean is subtracted, and no shift is added. Multiply by `gain` itself. Some models store the
+    gain minus 1, and add 1 before they multiply; this function does not.
 
     Why: most of what a layer norm gives comes from the division. Without the mean there is less to
     compute and less to learn, and models are about as good. Llama and most of its successors do
@@ -105,7 +105,7 @@ def rms_norm(
         (..., d): the normalised rows.
 
     Rules:
-        leading: There may be any number of leading dimensions, none included.
+        leading: There may be any number of leading dimensions, or none.
         eps: `eps` is added to the mean square, under the root. The caller may pass another value.
         zeros: A row of zeros gives zeros, and never NaN.
         forbidden: Torch's norms (layer_norm, rms_norm, group_norm, batch_norm, instance_norm,
@@ -141,9 +141,9 @@ def gelu(x: Float[Tensor, " ..."]) -> Float[Tensor, " ..."]:
     negative ones become 0, and in between the change is smooth. `torch.erf` is welcome, and so are
     `torch.erfc` and `torch.special.ndtr`.
 
-    Why: without something bent between them, two linear layers are one linear layer. ReLU, max(0,
-    x), is bent too, but it has a kink at 0 and gives no gradient to negative numbers. A GELU has
-    no kink.
+    Why: without a nonlinear function between them, two linear layers do no more than one. ReLU,
+    max(0, x), is nonlinear too, but it has a kink at 0 and gives no gradient to negative numbers. A
+    GELU has no kink.
 
     Takes:
         x: (...), finite numbers.
@@ -155,7 +155,7 @@ def gelu(x: Float[Tensor, " ..."]) -> Float[Tensor, " ..."]:
         gelu: Φ is the exact one. GPT-2 and many books use an approximation by tanh, 0.5 · x · (1 +
             tanh(√(2/π) · (x + 0.044715 · x³))). It is off by up to 0.00047, near ±2.7, and one test
             sees that.
-        leading: There may be any number of dimensions, none included.
+        leading: There may be any number of dimensions, or none.
         large: Numbers as large as ±1000 come out right, without NaN.
         forbidden: Torch's gelu and its class are off limits, and so are ready-made attention
             functions.
@@ -183,9 +183,8 @@ class FeedForward(nn.Module):
     `up` is a linear layer from d_model to d_hidden, `down` one from d_hidden to d_model. Both have
     a bias. There is no dropout, and x is not added at the end: that is the work of the block.
 
-    Why: attention only mixes tokens; what it mixes are sums of values. The feed-forward layer is
-    where a token's features meet each other in a way that is not linear. d_hidden is
-    usually 4 · d_model.
+    Why: attention only makes weighted sums of values. The feed-forward layer combines the features
+    of a token in a way that is not linear. d_hidden is usually 4 · d_model.
 
     Made with:
         d_model: int, features of a token, before and after.
@@ -207,7 +206,7 @@ class FeedForward(nn.Module):
         gradients: Gradients flow to the input and to every parameter.
 
     Example: matrices with ones on the diagonal and zero biases. Two features become three, of which
-    the last is 0, and then two again, so only the GELU is seen.
+    the last is 0, and then two again. So the result is the GELU of the input.
 
     >>> layer = FeedForward(2, 3)
     >>> for weight in layer.parameters():
@@ -241,9 +240,9 @@ class SwiGLU(nn.Module):
     d_model. None has a bias. `F.silu` is welcome. x is not added at the end.
 
     Why: in `FeedForward` a feature of the hidden layer is bent by its own size only. Here a second
-    projection of the same token says how much of it passes, so features are multiplied with each
-    other. Trained with as many weights, such models come out a little better; nobody knows
-    why. Llama and most of its successors do it this way.
+    projection of the same token says how much of it passes, so features are multiplied by each
+    other. With the same number of weights, such models learn a little better; the reason is
+    unknown. Llama and most of its successors do it this way.
 
     Made with:
         d_model: int, features of a token, before and after.
@@ -275,7 +274,7 @@ class SwiGLU(nn.Module):
              [3.5232, 8.5732]]])
 
     Source: Shazeer 2020, "GLU Variants Improve Transformer", section 2,
-    https://arxiv.org/abs/2002.05202. What is W_gate here is W there, and W_up is V.
+    https://arxiv.org/abs/2002.05202. The paper calls W_gate W, and W_up V.
     """
 
     def __init__(self, d_model: int, d_hidden: int) -> None:
@@ -298,8 +297,8 @@ class TransformerBlock(nn.Module):
 
     attention is MultiHeadAttention(d_model, d_model, context_length, dropout, num_heads): causal,
     with an output layer. up and down are linear layers, from d_model to d_hidden and back. Both
-    norms are layer norms: the variance is the mean of the squares, divided by d_model. What goes
-    on past each norm is x or h itself: this is the shortcut, or residual connection.
+    norms are layer norms: the variance is the mean of the squares, divided by d_model. The sums
+    take x and h themselves, not their norms: this is the shortcut, or residual connection.
 
     You may build it from your earlier answers (`from multi_head_attention import
     MultiHeadAttention` works wherever your files are), write it all in one class, or take
@@ -346,7 +345,7 @@ class TransformerBlock(nn.Module):
         gradients: Gradients flow to the input and to every parameter.
 
     Example: every matrix is the identity, and all vectors (gains, shifts, biases) are 0.1. The
-    tokens are still there in the result, and a little was added to them.
+    result is the tokens, with a little added to them.
 
     >>> block = TransformerBlock(4, 2, 6, 4, 0.0)
     >>> for weight in block.parameters():

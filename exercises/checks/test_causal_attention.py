@@ -158,7 +158,7 @@ def test_masked_softmax_can_be_learned_through(student, reference, make):
 @rung.stability("masked_softmax", rules=("large",))
 @pytest.mark.parametrize("shift", [900.0, -900.0], ids=["up", "down"])
 def test_masked_softmax_takes_scores_of_nearly_a_thousand(student, reference, make, shift):
-    """Scores around 900 and around -900 give finite weights, and the right ones."""
+    """Scores around 900 and around -900 give finite and right weights."""
     scores = make.normal(2.0, queries=3, keys=5) + shift
     mask = half_hidden(make, queries=3, keys=5)
     scores[0, 1:], mask[0, 1:] = -shift, True  # hidden, and far from what the first query sees
@@ -449,7 +449,7 @@ def test_causal_attention_moves_as_a_whole(student, make):
 @rung.property("CausalAttention", rules=("dtype",))
 def test_causal_attention_works_in_float64(student, reference, make):
     """After .double(), the module takes and gives float64, with all of its digits."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = alike(student, reference, 3, 4, 9, 0.0)
     x = make.normal(3.0, batch=6, tokens=9, d_in=3, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x), ours.double()(x))

@@ -232,7 +232,7 @@ def test_cross_attention_moves_to_another_device(student, make):
 @rung.property("CrossAttention", rules=("dtype",))
 def test_cross_attention_computes_in_float64(student, reference, make):
     """After .double(), the module takes and gives float64, with all of its digits."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = student.CrossAttention(4, 5, 8, 2), reference.CrossAttention(4, 5, 8, 2)
     adopt(theirs, ours)
     x, context, mask = small_sequences(make)
@@ -353,7 +353,7 @@ def test_encoder_takes_none_for_padding(student, reference, make):
 
 @rung.property("EncoderSelfAttention", rules=("hidden",))
 def test_encoder_does_not_care_what_padding_holds(student, reference, make):
-    """The content of a padded token changes no output of a real one."""
+    """The content of a padded token changes no output of a real token."""
     theirs = student.EncoderSelfAttention(4, 6, 3)
     adopt(theirs, with_large_scores(reference.EncoderSelfAttention(4, 6, 3), ROOT))
     x, padding = small_sentences(make, 0.3)
@@ -415,7 +415,7 @@ def test_encoder_moves_to_another_device(student, make):
 @rung.property("EncoderSelfAttention", rules=("dtype",))
 def test_encoder_computes_in_float64(student, reference, make):
     """After .double(), the module takes and gives float64, with all of its digits."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = student.EncoderSelfAttention(4, 8, 2), reference.EncoderSelfAttention(4, 8, 2)
     adopt(theirs, ours)
     x, padding = small_sentences(make)

@@ -131,7 +131,7 @@ def test_head_weights_hides_the_future_below_minus_a_hundred(student, reference,
 
 
 def two_matrices(make, dtype=torch.float32):
-    """The matrices of one head, for tokens of five features and queries of three."""
+    """The two matrices of a head, for tokens of five features and queries of three features."""
     return [make.normal(d_in=5, d_out=3, dtype=dtype) for _ in range(2)]
 
 
@@ -143,7 +143,7 @@ def test_bilinear_form_is_as_wide_as_the_tokens(student, make):
 
 @rung.value("bilinear_form")
 def test_bilinear_form_of_the_example(student):
-    """Feature 0 searches for feature 1, feature 1 for feature 2, feature 2 for nothing."""
+    """In the example, feature 0 searches for feature 1, and feature 1 searches for feature 2."""
     W_query = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     W_key = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     expected = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
@@ -402,7 +402,7 @@ def test_latent_cached_attention_works_on_another_device(student, make):
 @rung.property("LatentCachedAttention", rules=("dtype",))
 def test_latent_cached_attention_computes_in_float64(student, reference, make):
     """After `.double()`, output and cache are computed in float64."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = two_latent_modules(student, reference)
     theirs.double()
     x = make.normal(batch=2, tokens=5, d_in=5, dtype=torch.float64)
@@ -567,7 +567,7 @@ def test_rotary_attention_keeps_sentences_apart(student, reference, make):
 @rung.property("RotaryAttention", rules=("dtype",))
 def test_rotary_attention_computes_in_float64(student, reference, make):
     """After `.double()`, output, angles and cache are computed in float64."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = two_rotary_modules(student, reference)
     theirs.double()
     x = make.normal(2.0, batch=2, tokens=9, d_in=5, dtype=torch.float64)
@@ -699,7 +699,7 @@ def test_llama_block_norms_small_numbers(student, reference, make):
 @rung.property("LlamaBlock", rules=("dtype",))
 def test_llama_block_computes_in_float64(student, reference, make):
     """After .double(), the module takes and gives float64, with all of its digits."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = two_llamas(student, reference)
     # Inputs so large that eps has no effect. Compared are the block's additions, which are small.
     x = make.normal(1e4, batch=2, tokens=7, d_model=8, dtype=torch.float64)
@@ -766,7 +766,7 @@ def two_sentences(make, dtype=torch.float32):
 
 @rung.shape("EncoderDecoderBlock")
 def test_encoder_decoder_block_gives_one_vector_per_token_of_x(student, make):
-    """One vector of size d_model comes back for each token of x."""
+    """The result has one vector of size d_model for each token of x."""
     x, context, _ = two_sentences(make)
     student.EncoderDecoderBlock(*TRANSLATOR)(x, context)
 
@@ -855,7 +855,7 @@ def test_encoder_decoder_block_has_four_biases(student, reference):
 
 @rung.property("EncoderDecoderBlock", rules=("gelu",))
 def test_encoder_decoder_block_has_the_exact_gelu(student, reference, make):
-    """For large numbers, the GELU is the exact one, and not its tanh form."""
+    """For large numbers too, the GELU is the exact function, and not its tanh form."""
     theirs = student.EncoderDecoderBlock(*TRANSLATOR)
     ours = reference.EncoderDecoderBlock(*TRANSLATOR)
     adopt(theirs, ours)

@@ -227,7 +227,7 @@ def loss_of(logits, ids):
 
 @rung.shape("GPT")
 def test_gpt_gives_logits_at_every_position(student, make):
-    """Logits for the whole vocabulary come back, at every position of every text."""
+    """Each position of each text gets logits for the whole vocabulary."""
     student.GPT(*SMALL, 0.0)(small_texts(make, batch=4, tokens=5))
 
 
@@ -512,7 +512,7 @@ TENTHS = [0.04, 0.14, 0.24, 0.34, 0.44, 0.54, 0.64, 0.74, 0.84, 0.94]
 
 @rung.shape("sample_next")
 def test_sample_next_gives_an_int(student):
-    """The id comes back as an int, or in a tensor without dimensions."""
+    """The id is an int, or a tensor without dimensions."""
     student.sample_next(few_ids(), 0.6)
 
 
@@ -581,7 +581,7 @@ def test_sample_next_leaves_the_logits_alone(student):
 
 @rung.stability("sample_next", rules=("large",))
 def test_sample_next_survives_large_logits(student, reference):
-    """Logits of ±1000, a low temperature and a high one give an id."""
+    """Logits of ±1000 give an id, at a low and at a high temperature."""
     logits = torch.tensor([-1000.0, 999.0, 0.0, 1000.0, 998.2])
     assert_chooses(student, reference, logits, [0.1, 0.5, 0.9])
     assert_chooses(student, reference, more_ids(), [0.1, 0.5, 0.9], 0.01)
@@ -592,7 +592,7 @@ def test_sample_next_survives_large_logits(student, reference):
 
 
 def cached_models(student, reference, dropout=0.0, loud=0.04):
-    """Both models, with one set of weights."""
+    """Give both models the weights of the reference, and return them."""
     return with_one_set_of_weights(
         student.CachedGPT(*SMALL, dropout), reference.CachedGPT(*SMALL, dropout), loud
     )

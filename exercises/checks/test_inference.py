@@ -373,7 +373,7 @@ def test_cached_attention_works_on_another_device(student, make):
 @rung.property("CachedAttention", rules=("dtype",))
 def test_cached_attention_computes_in_float64(student, reference, make):
     """After `.double()`, output and cache are computed in float64."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
     adopt(theirs, ours)
     theirs.double()
@@ -491,7 +491,7 @@ def test_latent_attention_works_on_another_device(student, make):
 @rung.property("LatentAttention", rules=("dtype",))
 def test_latent_attention_computes_in_float64(student, reference, make):
     """After `.double()`, everything is computed in float64."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = student.LatentAttention(5, 12, 3, 4), reference.LatentAttention(5, 12, 3, 4)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5, dtype=torch.float64)

@@ -462,7 +462,7 @@ def test_multi_head_attention_moves_to_another_device(student, make):
 @rung.property("MultiHeadAttention", rules=("dtype",))
 def test_multi_head_attention_computes_in_float64(student, reference, make):
     """After .double(), the module takes and gives float64, with all of its digits."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs = student.MultiHeadAttention(4, 8, 7, 0.0, 2)
     ours = reference.MultiHeadAttention(4, 8, 7, 0.0, 2)
     adopt(theirs, ours)

@@ -71,7 +71,7 @@ def test_apply_rope_keeps_the_shape(student, make):
 
 @rung.value("apply_rope", rules=("computes", "positions"))
 def test_apply_rope_turns_the_token_of_the_example(student):
-    """At position 0 nothing turns, at position 2 the pairs turn by 2 and by 0.02."""
+    """At position 0 no pair turns; at position 2 the pairs turn by 2 and by 0.02."""
     x = torch.tensor([[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
     expected = torch.tensor([[1.0, 0.0, 0.0, 1.0], [-0.41615, 0.90930, -0.0199987, 0.99980]])
     result = student.apply_rope(x, torch.tensor([0, 2]))

@@ -227,7 +227,7 @@ def test_attention_weights_of_random_tokens(student, reference, make):
 
 @rung.value("attention_weights")
 def test_attention_weights_share_out_one_per_query(student, make):
-    """Each query shares out exactly one over the keys."""
+    """The weights of each query sum to exactly one."""
     assert_rows_sum_to_one(student.attention_weights(make.normal(0.8, tokens=6, d_in=3)))
 
 

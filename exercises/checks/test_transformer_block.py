@@ -501,7 +501,7 @@ def test_transformer_block_norms_small_numbers(student, reference, make):
 
 @rung.property("TransformerBlock", rules=("gelu",))
 def test_transformer_block_has_the_exact_gelu(student, reference, make):
-    """The GELU is the exact one, and not its tanh form."""
+    """The GELU is the exact function, and not its tanh form."""
     theirs, ours = small_block(student, reference, gentle=1.0)
     x = make.normal(12.0, batch=2, tokens=7, d_model=8)
     assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result with large weights")

@@ -49,7 +49,7 @@ def test_running_mean_loop_agrees_with_the_reference(student, reference, make, s
 
 @rung.property("running_mean_loop", rules=("returns",))
 def test_running_mean_loop_works_for_a_single_token(student, make):
-    """A single token is its own mean, in a batch of one too."""
+    """The mean of a single token is the token itself, also in a batch of one sequence."""
     for batch in (1, 3):
         x = sequences(make, batch, 1, 4)
         assert_agrees(student.running_mean_loop(x), x)
@@ -170,7 +170,7 @@ def test_running_mean_matmul_agrees_with_the_reference(student, reference, make,
 
 @rung.property("running_mean_matmul", rules=("returns",))
 def test_running_mean_matmul_works_for_a_single_token(student, make):
-    """A single token is its own mean, in a batch of one too."""
+    """The mean of a single token is the token itself, also in a batch of one sequence."""
     for batch in (1, 3):
         x = sequences(make, batch, 1, 4)
         assert_agrees(student.running_mean_matmul(x), x)
@@ -251,7 +251,7 @@ def test_running_mean_softmax_agrees_with_the_reference(
 
 @rung.property("running_mean_softmax", rules=("returns",))
 def test_running_mean_softmax_works_for_a_single_token(student, make):
-    """A single token is its own mean, in a batch of one too."""
+    """The mean of a single token is the token itself, also in a batch of one sequence."""
     for batch in (1, 3):
         x = sequences(make, batch, 1, 4)
         assert_agrees(student.running_mean_softmax(x), x)

@@ -43,7 +43,7 @@ def test_padding_mask_marks_what_lies_beyond_a_length(student, reference, make, 
 @rung.value("padding_mask", points=2)
 @pytest.mark.parametrize("lengths", [[6, 0, 0, 6, 6], [0, 0], [6, 6, 6]])
 def test_padding_mask_takes_full_and_empty_sentences(student, reference, lengths):
-    """A sentence without padding is all False, and one without real tokens all True."""
+    """The mask is all False for a full sentence, and all True for one without real tokens."""
     lengths = torch.tensor(lengths)
     assert_agrees(student.padding_mask(lengths, 6), reference.padding_mask(lengths, 6))
 
@@ -332,7 +332,7 @@ def test_cross_attention_moves_as_a_whole(student, make):
 @rung.property("CrossAttention", points=0.5, rules=("dtype",))
 def test_cross_attention_works_in_float64(student, reference, make):
     """A module in float64 takes and gives float64, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = crossing(student, reference)
     x, context = two_sequences(make, dtype=torch.float64)
     mask = some_hidden(make, batch=2, keys=7)
@@ -535,7 +535,7 @@ def test_encoder_moves_as_a_whole(student, make):
 @rung.property("EncoderSelfAttention", points=0.5, rules=("dtype",))
 def test_encoder_works_in_float64(student, reference, make):
     """A module in float64 takes and gives float64, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = encoding(student, reference)
     x = make.normal(batch=2, tokens=7, d_in=5, dtype=torch.float64)
     padding = some_hidden(make, batch=2, tokens=7)

@@ -213,7 +213,7 @@ def test_softmax_online_takes_scores_of_a_thousand(student, reference, make):
 @pytest.mark.parametrize("block_size", [8, 10], ids="block size {}".format)
 def test_softmax_online_looks_at_one_block_at_a_time(student, make, block_size):
     """No maximum and no sum runs over more than block_size scores."""
-    scores = make.normal(rows=3, n=60)  # no more blocks than scores in one of them
+    scores = make.normal(rows=3, n=60)  # at most as many blocks as a block has scores
     # A block, and the maximum so far.
     assert_reduces_at_most(student.softmax_online, block_size + 1, scores, block_size)
 
@@ -459,7 +459,7 @@ def test_flash_attention_takes_large_scores(student, reference, make, centres, c
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
     """With four times the tokens, no tensor is more than four times as large."""
-    # Small enough for a loop over single queries: what is counted is slow.
+    # Small enough for a loop over single queries, because counting operations is slow.
     small = three(make, batch=1, heads=2, tokens=12, head_dim=4)
     large = three(make, batch=1, heads=2, tokens=48, head_dim=4)
     assert_memory_grows_at_most(

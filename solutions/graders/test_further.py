@@ -86,7 +86,7 @@ def test_head_weights_of_a_sentence_are_its_own(student, make):
 @rung.property("head_weights", rules=("dtype",))
 def test_head_weights_keeps_float64(student, reference, make):
     """Numbers in float64 stay in float64, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12, torch.float64)
     x[..., 0], W_query[0], W_key[0] = 1.0, 4.0, 4.0  # scores near 32: float32 rounds them
     inputs = x, W_query, W_key
@@ -197,7 +197,7 @@ SMALL_ABSORBED = [(5, 4, 6, 1), (5, 4, 6, 6), (5, 1, 4, 1)]
 
 
 def query_and_up_key(make, d_in, d_latent, d_out, dtype=torch.float32):
-    """The matrix that makes queries of tokens, and the one that makes keys of latents."""
+    """The matrix that turns tokens into queries, and the matrix that turns latents into keys."""
     return (
         make.normal(d_in=d_in, d_out=d_out, dtype=dtype),
         make.normal(d_latent=d_latent, d_out=d_out, dtype=dtype),
@@ -448,7 +448,7 @@ def test_latent_cached_attention_moves_as_a_whole(student, make):
 @rung.property("LatentCachedAttention", rules=("dtype",))
 def test_latent_cached_attention_works_in_float64(student, reference, make):
     """In float64, the module takes and gives float64, the cache too, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = two_latent_modules(student, reference)
     x = make.normal(batch=2, tokens=8, d_in=7, dtype=torch.float64)
     assert_agrees_to_float64(fed(theirs.double(), x, [3, 1, 4]), ours.double()(x)[0])
@@ -603,7 +603,7 @@ def test_rotary_attention_has_one_bias(student, reference):
 @rung.property("RotaryAttention", rules=("dtype",))
 def test_rotary_attention_works_in_float64(student, reference, make):
     """In float64, the module takes and gives float64, angles and cache too, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = two_rotary_modules(student, reference)
     x = make.normal(2.0, batch=2, tokens=8, d_in=5, dtype=torch.float64)
     assert_agrees_to_float64(fed(theirs.double(), x, [3, 1, 4]), ours.double()(x)[0])
@@ -708,7 +708,7 @@ def test_llama_block_agrees_with_the_reference(
 
 @rung.property("LlamaBlock", rules=("length",))
 def test_llama_block_takes_any_length(student, reference, make):
-    """Sentences of any length work, one after another, in any order."""
+    """Sentences of different lengths work, one after another, in any order."""
     theirs, ours = two_llamas(student, reference, 12, 3, 20)
     for tokens in (6, 2, 1, 70, 9):
         x = make.normal(12.0, batch=2, tokens=tokens, d_model=12)
@@ -752,7 +752,7 @@ def test_llama_block_adds_eps_to_small_squares(student, reference, make):
 @rung.property("LlamaBlock", points=0.5, rules=("dtype",))
 def test_llama_block_works_in_float64(student, reference, make):
     """A block in float64 takes and gives float64, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = two_llamas(student, reference, 12, 3, 20)
     # Inputs so large that eps has no effect. Compared are the block's additions, which are small.
     x = make.normal(1e4, batch=2, tokens=6, d_model=12, dtype=torch.float64)
@@ -930,7 +930,7 @@ def test_encoder_decoder_block_has_the_biases_of_the_statement(student, referenc
 
 @rung.property("EncoderDecoderBlock", rules=("gelu",))
 def test_encoder_decoder_block_uses_the_exact_gelu(student, reference, make):
-    """For large numbers, the GELU is the exact one, and not its tanh form."""
+    """For large numbers too, the GELU is the exact function, and not its tanh form."""
     theirs, ours = translators(student, reference)
     with torch.no_grad():
         for weight in ours.feed_forward.up.parameters():
@@ -950,7 +950,7 @@ def test_encoder_decoder_block_moves_as_a_whole(student, make):
 @rung.property("EncoderDecoderBlock", points=0.5, rules=("dtype",))
 def test_encoder_decoder_block_works_in_float64(student, reference, make):
     """A block in float64 takes and gives float64, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = translators(student, reference)
     with torch.no_grad():  # so near 0, the GELU and its tanh form have the same digits
         for weight in ours.feed_forward.up.parameters():

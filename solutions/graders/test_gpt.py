@@ -176,7 +176,7 @@ def test_next_token_loss_leaves_its_inputs_alone(student, make):
     assert_input_unchanged(student.next_token_loss, *given)
 
 
-LARGE = {  # what is added to the logits of four ids at even and at odd positions
+LARGE = {  # additions to the logits of four ids, at even and at odd positions
     "all around 1000": [[995.0] * 4, [995.0] * 4],
     "all around -1000": [[-995.0] * 4, [-995.0] * 4],
     "positions far apart": [[995.0] * 4, [-995.0] * 4],
@@ -270,7 +270,7 @@ def assert_same_digits(theirs, ours, how=""):
 @rung.shape("GPT")
 @pytest.mark.parametrize(("sizes", "batch", "tokens"), TEXTS)
 def test_gpt_scores_every_token_at_every_position(student, make, sizes, batch, tokens):
-    """Logits for the whole vocabulary come back, at every position of every text."""
+    """Each position of each text gets logits for the whole vocabulary."""
     student.GPT(*sizes, 0.0)(texts(make, sizes, batch, tokens))
 
 
@@ -459,7 +459,7 @@ PARAMETERS = {
 
 
 def state_of(make, dtype=torch.float32, **sizes):
-    """A parameter, what came back to it, and the running means of that and of its square."""
+    """A parameter, its gradient, and the running means of the gradient and of its square."""
     return (
         make.normal(2.0, dtype=dtype, **sizes),
         make.normal(dtype=dtype, **sizes),
@@ -610,7 +610,7 @@ def nine():
 
 
 def assert_chooses(student, reference, logits, draws, *settings):
-    """Fail unless the student's id is ours for each u: all are asked for before one is judged."""
+    """Fail unless the student's id is ours for each u; all calls come before the first check."""
     theirs = [student.sample_next(logits, u, *settings) for u in draws]
     ours = [reference.sample_next(logits, u, *settings) for u in draws]
     for u, their_id, our_id in zip(draws, theirs, ours, strict=True):
@@ -620,7 +620,7 @@ def assert_chooses(student, reference, logits, draws, *settings):
 @rung.shape("sample_next")
 @pytest.mark.parametrize("logits", [eight(), five(), torch.tensor([3.0])], ids=len)
 def test_sample_next_gives_one_int(student, logits):
-    """The id is an int, or in a tensor without dimensions."""
+    """The id is an int, or a tensor without dimensions."""
     student.sample_next(logits, 0.45, 0.9, None, 0.7)
 
 
@@ -634,7 +634,7 @@ def test_sample_next_hits_each_id_as_often_as_it_is_probable(student, reference,
 @rung.value("sample_next", points=2)
 @pytest.mark.parametrize("temperature", [0.4, 0.65, 1.7, 5.0])
 def test_sample_next_divides_by_the_temperature(student, reference, temperature):
-    """Low temperatures make likely ids likelier, high ones make all alike."""
+    """Low temperatures make likely ids likelier, and high temperatures make all ids more alike."""
     assert_chooses(student, reference, nine(), FINE, temperature)
 
 
@@ -675,7 +675,7 @@ def test_sample_next_is_greedy_at_temperature_zero(student, reference, settings)
     "settings", [(1.0, None, None), (1.0, 8, None), (0.8, 9, 0.75), (1.0, 1000, None)], ids=str
 )
 def test_sample_next_keeps_all_where_nothing_says_otherwise(student, reference, settings):
-    """None keeps all ids, and so does a top_k of vocab or more."""
+    """None for top_k or top_p keeps all ids, and so does a top_k of vocab or more."""
     assert_chooses(student, reference, eight(), FINE[::3], *settings)
 
 
@@ -714,7 +714,7 @@ def test_sample_next_leaves_the_caller_s_logits(student):
 
 @rung.stability("sample_next", rules=("large",))
 def test_sample_next_takes_logits_of_a_thousand(student, reference):
-    """Large logits, low temperatures and high ones give the right ids."""
+    """Large logits give the right ids, at low and at high temperatures."""
     logits = torch.tensor([998.6, -1000.0, 1000.0, 999.3, 0.0, 997.9])
     for shift in (0.0, -1998.0):
         for settings in ((), (1.4, 3), (1.0, None, 0.8)):

@@ -101,7 +101,7 @@ def with_low_scores(ours, keys, make, d_in):
 def assert_head_is_alone(
     theirs, ours, keys, x, head, kv_head, head_dim, call=lambda module, x: module(x)
 ):
-    """Fail if very large scores in one head change what other heads find.
+    """Fail if very large scores in one head change the results of other heads.
 
     `keys` is the layer of `ours` that makes the keys, and `kv_head` is the head of keys that `head`
     looks at. The first feature of the inputs of `keys` and of W_query is 1 everywhere.
@@ -172,7 +172,7 @@ def test_grouped_query_attention_agrees_with_the_reference(
 
 @rung.value("GroupedQueryAttention", points=2, rules=("computes", "length"))
 def test_grouped_query_attention_takes_any_length(student, reference, make):
-    """Sentences of any length work, one after another, in any order."""
+    """Sentences of different lengths work, one after another, in any order."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
     ours = reference.GroupedQueryAttention(5, 24, 6, 3)
     adopt(theirs, ours)
@@ -229,7 +229,7 @@ def test_grouped_query_attention_moves_as_a_whole(student, make):
 @rung.property("GroupedQueryAttention", rules=("dtype",))
 def test_grouped_query_attention_works_in_float64(student, reference, make):
     """A module in float64 takes and gives float64, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
     ours = reference.GroupedQueryAttention(5, 24, 6, 3)
     adopt(theirs, ours)
@@ -426,7 +426,7 @@ def test_cached_attention_moves_as_a_whole(student, make):
 @rung.property("CachedAttention", rules=("dtype",))
 def test_cached_attention_works_in_float64(student, reference, make):
     """In float64, the module takes and gives float64, the cache too, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=8, d_in=5, dtype=torch.float64)
@@ -515,7 +515,7 @@ def test_latent_attention_agrees_with_the_reference(
 
 @rung.value("LatentAttention", points=2, rules=("computes", "length"))
 def test_latent_attention_takes_any_length(student, reference, make):
-    """Sentences of any length work, one after another, in any order."""
+    """Sentences of different lengths work, one after another, in any order."""
     theirs = student.LatentAttention(7, 12, 3, 5)
     ours = reference.LatentAttention(7, 12, 3, 5)
     adopt(theirs, ours)
@@ -576,7 +576,7 @@ def test_latent_attention_moves_as_a_whole(student, make):
 @rung.property("LatentAttention", rules=("dtype",))
 def test_latent_attention_works_in_float64(student, reference, make):
     """A module in float64 takes and gives float64, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs = student.LatentAttention(7, 12, 3, 5)
     ours = reference.LatentAttention(7, 12, 3, 5)
     adopt(theirs, ours)

@@ -190,7 +190,7 @@ def assert_drops_weights_in_every_head(theirs, ours, x, added=0.0):
 
 
 def assert_drops_nothing_in_evaluation(theirs, ours, x):
-    """Fail unless two calls agree after ``.eval()``, and with the reference."""
+    """Fail unless two calls after ``.eval()`` agree with each other and with the reference."""
     calm, calmer = theirs.eval().each([(x,), (x,)])
     assert_agrees(calm, calmer, what="a second call in evaluation mode")
     assert_agrees(calm, ours.eval()(x).detach(), what="the result in evaluation mode")
@@ -269,7 +269,7 @@ def dropping_wrapper(student, reference, make):
     tokens, num_heads = 16, 2
     theirs = student.MultiHeadAttentionWrapper(tokens, 2 * tokens, tokens, P_DROP, num_heads)
     ours = reference.MultiHeadAttentionWrapper(tokens, 2 * tokens, tokens, P_DROP, num_heads)
-    # Scores small enough that no weight is tiny. Values: one-hot, written twice.
+    # Scores are so small that no weight is tiny. Each value is a one-hot vector, twice.
     with torch.no_grad():
         for head in ours.heads:
             head.W_query.weight.copy_(make.normal(0.7, rows=2 * tokens, d_in=tokens))
@@ -302,7 +302,7 @@ def test_wrapper_moves_as_a_whole(student, make):
 @rung.property("MultiHeadAttentionWrapper", rules=("dtype",))
 def test_wrapper_works_in_float64(student, reference, make):
     """A module in float64 takes and gives float64, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
     ours = reference.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
     adopt(theirs, ours)
@@ -391,7 +391,7 @@ def test_multi_head_attention_keeps_its_heads_apart(student, reference, make):
     with torch.no_grad():
         for projection in (ours.W_query, ours.W_key, ours.W_value):
             projection.weight[4:8] = make.normal(0.1, rows=4, d_in=5)
-        # All scores of head 1 become about 800: one maximum for all heads would bury the others.
+        # All scores of head 1 become about 800. With one maximum for all heads, others would get 0.
         ours.W_query.weight[4:8, 0] = ours.W_key.weight[4:8, 0] = 20.0
     adopt(theirs, ours)
     after = theirs(x)
@@ -439,8 +439,8 @@ def dropping_layer(student, reference, make):
     d_out = num_heads * 2 * tokens
     theirs = student.MultiHeadAttention(tokens, d_out, tokens, P_DROP, num_heads)
     ours = reference.MultiHeadAttention(tokens, d_out, tokens, P_DROP, num_heads)
-    # Scores small enough that no weight is tiny. Values: one-hot, written twice in each head. The
-    # output layer passes on what it gets, and adds its bias.
+    # Scores are so small that no weight is tiny. Each value is one-hot, twice in each head. The
+    # output layer is the identity plus a bias.
     with torch.no_grad():
         ours.W_query.weight.copy_(make.normal(0.7, rows=d_out, d_in=tokens))
         ours.W_key.weight.copy_(make.normal(0.7, rows=d_out, d_in=tokens))
@@ -485,7 +485,7 @@ def test_multi_head_attention_moves_as_a_whole(student, make):
 @rung.property("MultiHeadAttention", points=0.5, rules=("dtype",))
 def test_multi_head_attention_works_in_float64(student, reference, make):
     """A module in float64 takes and gives float64, to full precision."""
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs = student.MultiHeadAttention(5, 12, 9, 0.0, 3)
     ours = reference.MultiHeadAttention(5, 12, 9, 0.0, 3)
     adopt(theirs, ours)

@@ -31,7 +31,7 @@ LEADING = {
 
 
 def of_sizes(sizes, leading, *rules):
-    """Cases by their name: those in `leading` are about the rule of that name, beside `rules`."""
+    """Parameters by name; those in `leading` quote the rule `leading` as well as `rules`."""
     quoted = rung.quotes(*rules, "leading")
     return [
         pytest.param(size, id=name, marks=quoted if name in leading else ())
@@ -315,7 +315,7 @@ def test_scaled_attention_takes_none_for_no_mask(student, reference, make):
 
 @rung.property("scaled_dot_product_attention", rules=("hidden",))
 def test_scaled_attention_gives_hidden_keys_no_weight_at_all(student, reference, make):
-    """A hidden key gets nothing, even where all visible keys have low scores."""
+    """A hidden key gets no weight, even where all visible keys have low scores."""
     # All scores are below -1100. Values of hidden keys are huge, so that any weight shows.
     queries = 25.0 + 0.2 * make.uniform(queries=4, d_k=4)
     keys = -24.0 + 0.2 * make.uniform(keys=6, d_k=4)
@@ -636,7 +636,7 @@ def test_causal_head_takes_sentences_of_any_length(student, reference, make):
 def test_causal_head_never_sees_the_future(student, reference, make, scaled):
     """A later token gets no weight at all, even where all visible scores are low."""
     theirs, ours = student.CausalHead(4, 5, scaled), reference.CausalHead(4, 5, scaled)
-    with torch.no_grad():  # every score is about -60: a low number does not hide what is lower
+    with torch.no_grad():  # every score is about -60, so a mask of -50 would hide nothing
         ours.query.weight.copy_(torch.eye(5, 4) / (1 if scaled else 5**0.5))
         ours.key.weight.copy_(-torch.eye(5, 4))
     adopt(theirs, ours)

@@ -184,7 +184,7 @@ def test_attention_weights_are_a_square_table(student, make, tokens, d_in):
 @rung.value("attention_weights", points=4)
 @pytest.mark.parametrize(("tokens", "d_in"), [*SIZES, (1, 4), (9, 4)])
 def test_attention_weights_agree_with_the_reference(student, reference, make, tokens, d_in):
-    """Each query shares out its attention over the keys as in the reference."""
+    """The weights of each query over the keys are those of the reference."""
     inputs = some_tokens(make, tokens, d_in)
     assert_agrees(student.attention_weights(inputs), reference.attention_weights(inputs))
 

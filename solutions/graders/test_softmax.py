@@ -143,7 +143,7 @@ def test_softmax_rows_keeps_the_shape(student, make, shape):
 @rung.value("softmax_rows", points=5)
 @pytest.mark.parametrize("shape", [(2, 3), (4, 7), (6, 5), (4, 4)], ids=str)
 def test_softmax_rows_agrees_with_the_reference(student, reference, make, shape):
-    """Each row becomes a distribution of its own, as in the reference."""
+    """Each row becomes a distribution by itself, as in the reference."""
     scores = make.normal(2.0, queries=shape[0], keys=shape[1])
     weights = student.softmax_rows(scores)
     assert_rows_sum_to_one(weights)
@@ -242,7 +242,7 @@ FAR = torch.tensor([[0.0], [300.0], [998.0], [-998.0], [-300.0]])
 
 
 def scores_with_holes(make, dim, centres=NEAR):
-    """Slices along `dim` of a matrix: all with -inf entries, and each with a finite one."""
+    """A matrix whose slices along `dim` all have scores of -inf, and at least one finite score."""
     scores = make.uniform(-2.0, 2.0, slices=5, entries=4) + centres
     scores[0, 0] = scores[1, 3] = scores[2, 1] = scores[3, 2] = -INFINITY
     scores[0, 1] = scores[1, 1] = scores[3, 0] = -INFINITY  # two in a row, first of all

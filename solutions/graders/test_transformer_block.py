@@ -238,7 +238,7 @@ def test_gelu_leaves_its_input_alone(student, make):
 
 @rung.stability("gelu", points=2, rules=("large",))
 def test_gelu_takes_numbers_of_a_thousand(student, reference):
-    """Large numbers pass as they are, and very negative ones become 0."""
+    """Large numbers stay as they are, and very negative numbers become 0."""
     x = torch.tensor([1000.0, -1000.0, 400.0, -400.0, 90.0, -90.0, 13.0, -13.0])
     assert_agrees(student.gelu(x), reference.gelu(x))
 
@@ -497,7 +497,7 @@ def test_transformer_block_adds_eps_to_small_variances(student, reference, make)
 
 @rung.property("TransformerBlock", rules=("gelu",))
 def test_transformer_block_uses_the_exact_gelu(student, reference, make):
-    """For large numbers, the GELU is the exact one, and not its tanh form."""
+    """For large numbers too, the GELU is the exact function, and not its tanh form."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.0, gentle=1.0)
     x = make.normal(12.0, batch=2, tokens=7, d_model=12)
     assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result with large weights")
