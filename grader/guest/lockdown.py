@@ -462,7 +462,7 @@ def filter_program() -> bytes:
     )
     rules.add_rule(denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, GROWING, GROWING))
     # Deny loading libraries and generating machine code. In torch, only oneDNN generates machine
-    # code, and `preload` switches it off. Convolutions, gelu and LSTMs then use torch's own kernels.
+    # code, and `preload` switches it off; convolutions, gelu and LSTMs then use other kernels.
     for name in MAPPING:
         rules.add_rule(denied, _number(name), sc.Arg(2, sc.MASKED_EQ, EXECUTABLE, EXECUTABLE))
     for flag in GROWING_LATER:
