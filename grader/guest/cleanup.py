@@ -1,7 +1,7 @@
 """Restore a worker's process after a submission has run in it.
 
-Settings are put back. Replaced objects, such as a function of torch, are only detected: then the
-process serves no other submission.
+Settings are restored. Replaced objects, such as a function of torch, are not restored but detected;
+the process then serves no other submission.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MODULES = (
     nn.init,
 )  # fmt: skip
 CLASSES = (torch.Tensor, torch._C.TensorBase, torch.autograd.Function)
-# Python itself adds these to a class, when the class is copied or its annotations are read.
+# Attributes that Python itself adds to a class, when it is copied or its annotations are read.
 CACHES = frozenset({"__annotations__", "__annotations_cache__", "__slotnames__"})
 
 
@@ -80,7 +80,7 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
 
 
 class Untouched:
-    """The state of this process before any submission runs in it."""
+    """The state of this process, recorded before any submission runs in it."""
 
     def __init__(self) -> None:
         gc.collect()
@@ -91,11 +91,14 @@ class Untouched:
         self._modes = _modes()
 
     def restore(self) -> str:
-        """Undo the effects of a submission; returns why the process is unfit for another, or ""."""
+        """Undo the effects of a submission, as far as possible.
+
+        Returns why the process cannot serve another submission, or "" if it can.
+        """
         uninstall()
         for put, kept in self._settings:
             put(kept)
-        gc.collect()  # a thread pool's threads end when the pool is collected
+        gc.collect()  # ends the threads of thread pools that are no longer used
         for where, live, before in self._names:
             name = _changed(live, before)
             if name is not None:
@@ -108,7 +111,7 @@ class Untouched:
 
 
 def _namespaces() -> list[tuple[str, Mapping[str, Any]]]:
-    """The namespaces in which a submission could replace objects, with their names."""
+    """The namespaces in which a submission could replace objects, each with a name to report."""
     layers = [value for value in vars(nn).values() if isinstance(value, type)]
     hooks = [
         (name, value)
@@ -123,7 +126,7 @@ def _namespaces() -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _changed(live: Mapping[str, Any], before: Mapping[str, Any]) -> str | None:
-    """A name that was removed, replaced, or added; imported modules do not count as added."""
+    """A name in a namespace that was removed, replaced or added, except added modules; or None."""
     for name, value in before.items():
         if name not in live or live[name] is not value:
             return str(name)

@@ -1,17 +1,18 @@
-"""The layer within Python: a jail cannot bypass torch's dispatcher or reach the kit's objects.
+"""The layer of a jail inside Python: protects the ban and the counting of operations.
 
-The kernel's layers protect others from a submission. This layer protects the bans and counts of
-operations from it. It removes only features that an answer does not need:
+The kernel's layers protect other processes and files from a submission. This layer makes it hard
+for a submission to bypass torch's dispatcher, or to reach the kit's objects in its own process. It
+removes only features that an answer does not need:
 
 - `strip` runs once, in the warm process. It removes the parts of torch's C module that compute
-  without the dispatcher (the static runtime, TorchScript's compiler) or switch off modes.
+  without the dispatcher (the static runtime, TorchScript's compiler) or that switch modes off.
 - `close` runs in each jail. It refuses ctypes, the garbage collector's lists of objects, frames,
   tracers, and files of torch that are not loaded yet. Python calls an audit hook before each of
-  these, and cannot remove an audit hook.
+  these actions, and an audit hook cannot be removed.
 
-It is no wall. A submission may take the kit's own objects apart (a function has its globals),
-write to the jail's socket itself, or contain a copy of torch's code. Therefore a jail's reports
-about its own work are evidence, not proof.
+This layer can be bypassed. A submission may find the kit's own objects (a function has its
+globals), write to the jail's socket itself, or contain a copy of torch's code. Therefore a jail's
+reports about its own work are evidence, not proof.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from typing import Any, NoReturn
 
 from grader.wire.frames import LACKS_TORCH
 
-# Prefixes of TorchScript's compiler and of its runtime; the dispatcher's own lookups stay.
+# Prefixes of the functions of TorchScript's compiler and runtime, which are removed; and of those
+# among them that the dispatcher itself needs, which stay.
 COMPILERS = ("_jit_", "_create_function_from", "_create_graph", "_fuse_to_static", "_import_ir_")
 LOOKUPS = ("_jit_get_", "_jit_is_", "_jit_resolve_packet")
-# Functions that compute unseen by modes, or hide computations from modes.
+# Functions that compute without calling modes, or that switch modes off.
 UNSEEN = frozenset(
     {
         "StaticModule", "import_ir_module", "import_ir_module_from_buffer", "parse_ir",
@@ -44,7 +46,7 @@ UNSEEN = frozenset(
         "_set_dispatch_mode", "_unset_dispatch_mode",
     }
 )  # fmt: skip
-MODULES = ("_te", "_lazy", "_lazy_ts_backend", "_aoti")  # submodules of torch._C, emptied
+MODULES = ("_te", "_lazy", "_lazy_ts_backend", "_aoti")  # submodules of torch._C to empty
 
 # Events of Python's audit hooks: https://docs.python.org/3/library/audit_events.html
 REFUSED = frozenset(
@@ -70,10 +72,10 @@ SCRIPTS = ("script", "trace", "freeze", "optimize_for_inference")
 
 
 def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
-    """Replace functions of torch's C module by functions that refuse, or by those of `instead`.
+    """Replace functions of torch's C module by those in `instead`, or by functions that refuse.
 
-    Replaces them in every dictionary, also in the copy from which Python would recreate the module.
-    The kit's own modules keep the originals.
+    The functions are replaced in every dictionary, also in the copy from which Python would
+    recreate the module. The kit's own modules keep the original functions.
     """
     import torch
 
@@ -83,7 +85,7 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
         if name in UNSEEN or (name.startswith(COMPILERS) and not name.startswith(LOOKUPS))
     }
     new = {name: _refusing(f"torch._C.{name}") for name in names} | dict(instead)
-    # The variant that subclasses use, which leaves modes on.
+    # The variant for tensor subclasses leaves modes on.
     new["DisableTorchFunction"] = torch._C.DisableTorchFunctionSubclass
     by_id = {id(old): new[name] for name in new if (old := vars(torch._C).get(name)) is not None}
     for holder in gc.get_objects():  # a quarter of the time of gc.get_referrers
@@ -103,7 +105,7 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
     for name in MODULES:
         if isinstance(module := vars(torch._C).get(name), types.ModuleType):
             vars(module).clear()
-    # These would call a kernel by its dispatch key, and so skip the modes.
+    # Remove functions that call a kernel by its dispatch key, and thereby skip the modes.
     with suppress(AttributeError):  # not in every version of torch
         del torch._C._DispatchOperatorHandle.redispatch_boxed
     refusing = property(_refusing("a kernel by its key"), lambda *_: None)
@@ -129,7 +131,7 @@ _open = False
 
 @contextmanager
 def open_to_guest() -> Iterator[None]:
-    """Let the guest read frames and change functions; no student code may run inside."""
+    """Let the kit's code read frames and change functions in a ``with`` without student code."""
     global _open
     _open = True
     try:
@@ -139,15 +141,15 @@ def open_to_guest() -> Iterator[None]:
 
 
 def close(folder: str, *, whole: bool) -> None:
-    """Refuse the operations listed at the top of this module, for the rest of the process's life.
+    """Refuse the actions listed at the top of this module, until this process ends.
 
-    `folder` is torch's; no more files of it are read. If torch is not the `whole`, importing more
-    of it ends the process.
+    `folder` is torch's folder, in which no more files can be read. `whole` says whether all parts
+    of torch are loaded. If not, importing another part ends the process.
 
-    A request for a frame raises `ValueError`, as in a Python without frames: libraries catch it.
+    A request for a frame raises `ValueError`, as in a Python without frames. Libraries catch this.
     """
     for name in [name for name in sys.modules if name.partition(".")[0] in FOREIGN]:
-        vars(sys.modules.pop(name)).clear()  # also for those who hold the module
+        vars(sys.modules.pop(name)).clear()  # other code may have a reference to the module
     libraries = (*{str(Path(os.__file__).parent), *filter(None, sys.path)}, folder)
     for name in ("create_builtin", "create_dynamic"):
         setattr(_imp, name, _without_foreign(getattr(_imp, name)))
@@ -177,10 +179,10 @@ def close(folder: str, *, whole: bool) -> None:
 
 
 def _called_from(path: str, depth: int) -> bool:
-    """Whether the innermost `depth` frames above the audit hook all run code of this file.
+    """Whether the innermost `depth` frames above the audit hook all run code of the file `path`.
 
-    With depth 2, a library function that returns frames to student code is refused, and a library
-    that prints a traceback for itself is not.
+    With depth 2, a library's function that returns frames to student code is refused. A library
+    that uses frames to print a traceback is not refused.
     """
     with open_to_guest():
         caller: types.FrameType | None = sys._getframe(2)  # above the hook
@@ -192,23 +194,27 @@ def _called_from(path: str, depth: int) -> bool:
 
 
 def _called_by_library(folders: tuple[str, ...]) -> bool:
-    """Whether a library requests the frame for its own use."""
+    """Whether the request for a frame comes from a library that does not return frames."""
     with open_to_guest():
         name = sys._getframe(2).f_code.co_filename
     return name.startswith(folders) and not FRAME_GIVERS & {*Path(name).parts}
 
 
 def no_more_of_torch(*, whole: bool) -> None:
-    """Load no part of torch from now on; the first call decides whether torch is the `whole`."""
+    """Load no further part of torch; `whole` says whether all parts are loaded.
+
+    Further calls have no effect.
+    """
     if not any(isinstance(finder, NoMoreOfTorch) for finder in sys.meta_path):
         sys.meta_path.insert(0, NoMoreOfTorch(whole=whole))
 
 
 class NoMoreOfTorch:
-    """Meta path finder that gives empty modules for those of torch that are not loaded.
+    """Meta path finder that gives an empty module for each module of torch that is not loaded.
 
-    An unused import then does no harm. If this process has only the usual parts of torch, it ends
-    instead, with the exit code `LACKS_TORCH`: the test is repeated in a process that has all parts.
+    An import that the answer does not use then does no harm. If this process has only the usual
+    parts of torch, it ends instead, with the exit code `LACKS_TORCH`. The test is then repeated in
+    a process that has all parts.
     """
 
     def __init__(self, *, whole: bool) -> None:
@@ -236,7 +242,7 @@ class _Unavailable(types.ModuleType):
 
 
 def hide() -> None:
-    """Remove the kit's modules from ``sys.modules``, once the guest holds those that it needs."""
+    """Remove the kit's modules from ``sys.modules``, after the kit's code has imported them."""
     if not _closed:
         return
     for name in [name for name in sys.modules if name.partition(".")[0] == "grader"]:
@@ -245,7 +251,10 @@ def hide() -> None:
 
 
 def _without_foreign(create: Callable[..., Any]) -> Callable[..., Any]:
-    """`create` makes a module of C; refuse those that would come back with all functions."""
+    """Wrap `create`, which makes modules written in C, to refuse `FOREIGN` modules and the like.
+
+    Made again, these modules would have all their functions back.
+    """
 
     def create_module(spec: Any, *more: Any) -> Any:
         if str(spec.name).rpartition(".")[2] in FOREIGN | {"_thread", "_imp"}:

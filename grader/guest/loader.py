@@ -1,10 +1,10 @@
 """Make a submission's definitions without running its files from top to bottom.
 
-Runs in the student's process. A notebook may train for minutes, plot, or read a missing file.
-Therefore an exercise runs only the top-level statements that it needs: its definition, and the
-imports, definitions and assignments whose names that definition uses, transitively. They run in
-the order of the file, when the exercise is first called. A statement that raises or never ends
-then costs only the exercises that need it.
+This module runs in the student's process. A notebook may train for minutes, plot, or read a missing
+file. Therefore only the top-level statements that an exercise needs are run: its definition, and
+the imports, definitions and assignments whose names that definition uses, transitively. They run in
+the order of the file, when the exercise is first called. If a statement raises or never ends, only
+the exercises that need it fail.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COURSE = "exercises."  # the package of units, from which answers may import oth
 
 
 class NotBound(Exception):
-    """An exercise's definition could not be made; the text says why."""
+    """An exercise has no definition; the text says which."""
 
 
 class LoadedSubmission:
@@ -44,12 +44,12 @@ class LoadedSubmission:
     def __init__(
         self, sources: Sequence[SourceText], wanted: Sequence[Wanted], others: Sequence[Wanted] = ()
     ) -> None:
-        """`others` are looked for only when something calls or borrows them."""
+        """Find the definitions of `wanted`; those of `others` are found when they are needed."""
         self._others = {other.name: other for other in others}
         self._unit_of = {exercise.name: exercise.unit for exercise in (*wanted, *others)}
         self.files = [read_file(source) for source in sources]
         self._winners: dict[str, TopStatement] = {}
-        self._made: set[str] = set()  # exercises whose needed statements have run
+        self._made: set[str] = set()  # exercises whose statements have run
         self._found: dict[str, Found] = {}
         for exercise in wanted:
             self._find(exercise)
@@ -94,7 +94,7 @@ class LoadedSubmission:
 
     @cached_property
     def _other_definitions(self) -> frozenset[str]:
-        """Names of definitions that are not exercises."""
+        """The names of definitions in the submission that are not exercises."""
         every = (statement for file in self.files for statement in file.statements)
         names = frozenset(str(getattr(s.node, "name", "")) for s in every if s.is_definition)
         return names - self._unit_of.keys()
@@ -102,7 +102,7 @@ class LoadedSubmission:
     def _evasions_of(self, winner: TopStatement) -> list[Use]:
         """Expressions that hide operations, in an answer and in all statements that it uses."""
         if not self._evasions:
-            return []  # the usual case, without following the statements that it uses
+            return []  # the usual case: saves following the statements that the answer uses
         return [use for s in self.reach(winner) for use in self._evasions.get(id(s), ())]
 
     @cached_property
@@ -119,7 +119,7 @@ class LoadedSubmission:
         return self._winners.get(name)
 
     def definition(self, name: str) -> Any:
-        """The object with an exercise's name, made by running only the statements it needs."""
+        """The object that answers an exercise, made by running only the statements it needs."""
         winner = self.winner(name)
         if winner is None:
             raise NotBound(f"there is no definition of {name}")
@@ -131,13 +131,13 @@ class LoadedSubmission:
         return winner.file.namespace[name]
 
     def answer(self, name: str) -> Any:
-        """The definition for ``from grader.mine import``; an `AttributeError` if there is none."""
+        """The object that ``from grader.mine import NAME`` imports; raises `AttributeError`."""
         if self.winner(name) is None:
             raise AttributeError(name)
         return self.definition(name)
 
     def attribute(self, file: SourceFile, name: str) -> Any:
-        """The value of a name that another file imports from this file."""
+        """The value of a name in `file`, which another file imports."""
         if name not in file.namespace:
             maker = self._final_maker(name, file)
             if maker is None:
@@ -148,9 +148,9 @@ class LoadedSubmission:
         return file.namespace[name]
 
     def why_missing(self, name: str, around: Collection[str] = ()) -> str:
-        """Why a global name is missing, in a sentence that a student can act on.
+        """Why a global name is missing, in a sentence for the student.
 
-        `around` are the local names of the function that looks it up.
+        `around` are the local names of the function that looks up the name.
         """
         for file in self.files:
             for statement in file.statements:
@@ -173,15 +173,15 @@ class LoadedSubmission:
         )
 
     def unknown(self, statement: TopStatement) -> frozenset[str]:
-        """Names that a statement looks up in its file, and that no statement there makes."""
+        """Names that a statement looks up, and that no statement of its file binds."""
         if any(STAR in other.makes for other in statement.file.statements):
             return frozenset()
         made = {name for other in statement.file.statements for name in other.makes}
         return (statement.reads | statement.calls_on) - made - vars(builtins).keys()
 
     def _has(self, file: SourceFile, name: str) -> bool:
-        """Whether a file has a name; an imported name counts if its import finds it."""
-        for _ in self.files:  # an import leads to another file, and may lead back
+        """Whether a file binds a name; if it imports the name, whether the import finds it."""
+        for _ in self.files:  # a limit: an import leads to another file, and may lead back
             maker = self._final_maker(name, file)
             imported = _imports(maker, name)
             if maker is None or not imported:
@@ -202,7 +202,7 @@ class LoadedSubmission:
     def _bases(self, answer: TopStatement) -> dict[str, FoundStatus]:
         """The other exercises that an answer uses, directly or through other statements.
 
-        A function of another file or library that only has an exercise's name does not count.
+        A function that is no answer, but happens to have an exercise's name, does not count.
         """
         used: dict[str, FoundStatus] = {}
         reached, pending = {id(answer)}, [answer]
@@ -218,7 +218,7 @@ class LoadedSubmission:
         return used
 
     def _globals_of(self, statement: TopStatement) -> Iterator[tuple[str, SourceFile]]:
-        """Names that a statement looks up, each with the file of the lookup."""
+        """Names that a statement looks up, each with the file in which it is looked up."""
         for name in statement.reads | statement.calls_on:
             yield name, statement.file
         for node in statement.nodes:
@@ -230,15 +230,16 @@ class LoadedSubmission:
                             yield name, file
 
     def _meant(self, name: str, file: SourceFile) -> tuple[str, TopStatement | None]:
-        """The exercise that a name in a file stands for, if any, and the statement that makes it.
+        """The exercise to which a name in a file refers, and the statement that binds the name.
 
-        For an exercise that the student has not written, the statement is its stub, or None.
+        The exercise is "" if the name refers to no exercise. For an exercise that the student has
+        not written, the statement is the stub, or None.
         """
-        for _ in self.files:  # an import leads to another file, and may lead back
+        for _ in self.files:  # a limit: an import leads to another file, and may lead back
             maker = self._final_maker(name, file)
             if maker is None:
                 whole = self._offering(name, file)
-                if whole is None:  # it is borrowed from another file, or undefined
+                if whole is None:  # the name is borrowed from another file, or undefined
                     known = name in self._unit_of and not hasattr(builtins, name)
                     return (name, self.winner(name)) if known else ("", None)
             elif imported := _imports(maker, name):
@@ -257,7 +258,7 @@ class LoadedSubmission:
         return "", None
 
     def _offering(self, name: str, file: SourceFile) -> str | None:
-        """The module of a star import that may bring this name; a library is assumed to have it."""
+        """The module from which a star import may import a name; a library always counts."""
         for statement in file.statements:
             if STAR in statement.makes and isinstance(statement.node, ast.ImportFrom):
                 module = statement.node.module or ""
@@ -267,10 +268,10 @@ class LoadedSubmission:
         return None
 
     def _own_file(self, module: str) -> SourceFile | None:
-        """The submission's file for a module's dotted name."""
+        """The submission's file that a module's dotted name means, or None."""
         return next((file for file in self.files if file.stem == _stem(module)), None)
 
-    # --- running only what is needed -------------------------------------------------------------
+    # --- running only the statements that are needed ---------------------------------------------
 
     def _needed(self, target: TopStatement) -> list[TopStatement]:
         """A statement and all statements that it uses, transitively, in the order of its file."""
@@ -291,18 +292,18 @@ class LoadedSubmission:
         return [statement for statement in statements if id(statement) in chosen]
 
     def _last_maker(self, name: str, before: Sequence[TopStatement]) -> TopStatement | None:
-        """The last of the statements that makes a name, if the file runs from top to bottom."""
+        """The last statement in `before` that binds a name."""
         return next((s for s in reversed(before) if name in s.makes), None)
 
     def _final_maker(self, name: str, file: SourceFile) -> TopStatement | None:
-        """The statement that makes a name once all has run: an exercise's answer, or the last."""
+        """The statement that gives a name its final value: the answer, or else the last."""
         winner = self.winner(name)
         if winner is not None and winner.file is file:
             return winner
         return self._last_maker(name, file.statements)
 
     def reach(self, target: TopStatement) -> list[TopStatement]:
-        """A definition and all statements that it uses, in other files of the submission too."""
+        """A definition and all statements that it uses, also those in other files."""
         reached: dict[int, TopStatement] = {}
         pending = [target]
         while pending:
@@ -335,11 +336,12 @@ class LoadedSubmission:
                 self._borrow(statement)
                 exec(statement.code, statement.file.namespace)
             except BaseException as error:
-                # Reported only if a name that it makes is missing: a failed plot does not matter.
+                # Reported only if a name that the statement binds is needed: a failed plot does no
+                # harm.
                 statement.error = error
 
     def _borrow(self, statement: TopStatement) -> None:
-        """Fetch exercises of another file of the submission that are used but not imported."""
+        """Bind the exercises of other files that a statement uses without importing them."""
         here = statement.file.namespace
         own = {name for other in statement.file.statements for name in other.makes}
         names = statement.reads | statement.calls_on
@@ -349,9 +351,9 @@ class LoadedSubmission:
 
 
 def _imports(maker: TopStatement | None, name: str) -> list[tuple[str, str]]:
-    """Pairs of a module and a name in it that a statement imports as `name`.
+    """The sources of `name` in an import statement: pairs of a module and a name in that module.
 
-    An empty name means that the statement imports the module itself.
+    The name in the module is empty if the statement imports the module itself.
     """
     found: list[tuple[str, str]] = []
     for node in maker.nodes if maker is not None and not maker.is_definition else ():
@@ -377,8 +379,9 @@ def _stem(module: str) -> str:
 class OwnFiles:
     """Meta path finder for a submission's files, under any package prefix.
 
-    It comes last on the path, and so a file never shadows an installed package. The instance that
-    is `first` finds only files under ``exercises.``: a clone's folder of that name holds stubs.
+    There are two instances. The last finder on the path finds all files; since it is last, a file
+    never shadows an installed package. The instance that is `first` finds only files under
+    ``exercises.``, because a clone has a package of that name, with stubs.
     """
 
     def __init__(self, submission: LoadedSubmission, *, first: bool = False) -> None:
@@ -408,7 +411,7 @@ class OwnFiles:
         return _OwnModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Attach the file, unless the module is only a prefix."""
+        """Connect a module with its file, unless the module is only a package prefix."""
         file = self._files.get(module.__name__.rpartition(".")[2])
         if file is not None:
             module.__dict__["_lookup"] = lambda name: (
@@ -449,7 +452,7 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
 
 
 def install(submission: LoadedSubmission) -> None:
-    """Let imports find the submission's files: units before installed packages, others after."""
+    """Let imports find a submission's files: units before installed packages, others after them."""
     sys.meta_path.insert(0, OwnFiles(submission, first=True))
     sys.meta_path.append(OwnFiles(submission))
     if any(OWN in line for file in submission.files for line in file.lines):
@@ -472,7 +475,7 @@ def uninstall() -> None:
 
 
 def _in_words(error: BaseException) -> str:
-    """An exception's type; for a missing library also its name and the libraries that exist."""
+    """An exception's type; for a missing library, also a sentence about the available libraries."""
     kind = type(error).__name__
     if type(error) is not ModuleNotFoundError or type(error.name) is not str:
         return kind

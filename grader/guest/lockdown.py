@@ -1,10 +1,11 @@
 """The lock-down: a forked jail gives up its rights before it receives a submission.
 
 Each *layer* is a restriction that the kernel may or may not offer. The warm process makes a `Plan`
-once and rehearses it in a child. Every later jail puts on the same layers or ends. The order
-matters: namespaces and mounts first, while they are allowed; Landlock while the process may still
-traverse the folders above Python; then the user. The filter of system calls would refuse all of
-these, and comes after them.
+once and rehearses it in a child. Every later jail applies the same layers, or ends.
+
+The order of the layers matters. Namespaces and mounts come first, while they are still allowed.
+Landlock comes while the process may still open the folders above Python's. Then the process becomes
+another user. The filter of system calls comes later, since it would refuse all these steps.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x40
 CAP_DAC_READ_SEARCH, CAP_LAST = 2, 63
 CAPABILITY_VERSION = 0x20080522
 
-# A jail's uid is this plus its pid, where so many uids exist: above what systemd gives to
-# containers, and sssd to people.
+# The first user id of jails; a jail's uid depends on its pid. Lower ids may belong to containers
+# (systemd) or to people (sssd).
 FIRST_UID = 2_100_000_000
-PIDS = 2**22  # the kernel's highest pid
-GIVEN_AWAY = ("/etc/subuid", "/etc/subgid")  # ids that users may give to their own processes
+PIDS = 2**22  # the kernel's limit of pids
+GIVEN_AWAY = ("/etc/subuid", "/etc/subgid")  # list ids that users may give to their own processes
 MAX_TASKS = 64  # threads of a jail, if it has its own uid
 MAX_DESCRIPTORS = 64
 MAX_STACK = 16 * 2**20  # bytes
-THREADS_ROOM = 2 * 2**30  # bytes of address space for thread stacks and arenas, mostly untouched
+THREADS_ROOM = 2 * 2**30  # bytes of address space for thread stacks and arenas, mostly unused
 MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", "/home", "/tmp")
 
 
@@ -52,34 +53,35 @@ class Plan:
     libc: ctypes.CDLL
     warm_pid: int
     readable: tuple[str, ...]  # the folders of Python and its packages
-    closed: str  # torch's folder among them, which no jail may read: torch is loaded
+    closed: str  # torch's folder in them, which no jail may read, since torch is loaded already
     whole: bool  # whether all parts of torch are loaded
-    opened: tuple[str, ...]  # `readable` without `closed`
+    opened: tuple[str, ...]  # paths that cover `readable` without `closed`
     private: bool  # whether other users cannot read some of `readable`
-    users: range  # each jail becomes one of these
-    data_bytes: int  # of the warm process: limits are counted from here
-    address_bytes: int
-    filter: bytes  # of system calls
-    work_folder: str | None  # covered by an empty file system, the jail's working folder
-    missing: dict[str, str]  # layers that no jail can have, and why
+    users: range  # user ids; each jail gets its own
+    data_bytes: int  # private memory of the warm process, to which a jail's limit is added
+    address_bytes: int  # address space of the warm process, likewise
+    filter: bytes  # the filter of system calls, see `filter_program`
+    work_folder: str | None  # the jail's working folder, which an empty file system covers
+    missing: dict[str, str]  # layers that no jail can have, each with the reason
 
 
 class Unavailable(Exception):
-    """A layer that this kernel or this user cannot have; the text gives the reason."""
+    """A layer is unavailable with this kernel or for this user; the text gives the reason."""
 
 
 M_MMAP_THRESHOLD = -3  # malloc.h
-TIGHT = 128  # megabytes: only tests set limits this low, never a course
-LARGE = 2**18  # bytes: larger allocations get their own mapping
+TIGHT = 128  # megabytes: a memory limit this low comes from a test, never from a course
+LARGE = 2**18  # bytes: with a low limit, larger allocations get their own mapping
 
 
 # --- once, in the warm process -------------------------------------------------------------------
 
 
 def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
-    """Make the plan. `without` names layers to leave out, for tests.
+    """Make the plan for the jails of this process.
 
     `closed` is torch's folder, which no jail may read. `whole` says whether all of torch is loaded.
+    `without` names layers to leave out, for tests.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     missing = dict.fromkeys(without, "switched off")
@@ -91,7 +93,7 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
     no_landlock = _no_landlock(libc)
     if no_landlock:
         missing.setdefault("landlock", no_landlock)
-    # Jails inherit both of these; the warm process needs no privileges either.
+    # Jails inherit both restrictions; the warm process itself needs no privileges either.
     if "no_new_privs" not in missing and libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         missing["no_new_privs"] = _reason("prctl")
     for capability in range(CAP_LAST + 1):
@@ -99,7 +101,7 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
     readable = python_folders()
     private = not all(map(open_to_others, readable))
     memory = _memory()
-    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no jail of the same user may look into this process
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # a jail with the same user cannot read its memory
     opened = tuple(path for folder in readable for path in _all_but(closed, folder))
     return Plan(
         libc,
@@ -119,7 +121,7 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
 
 
 def python_folders() -> tuple[str, ...]:
-    """The folders that hold Python, its packages and the system's libraries."""
+    """The folders with Python, its packages and the system's libraries."""
     wanted = [
         *(path for path in sys.path if Path(path).is_dir()),
         *(str(Path(base) / "lib") for base in (sys.base_prefix, sys.prefix)),
@@ -130,18 +132,22 @@ def python_folders() -> tuple[str, ...]:
 
 
 def _all_but(closed: str, folder: str) -> Iterator[str]:
-    """Paths that together cover a folder without the closed one: Landlock has no exceptions."""
+    """Paths that together cover `folder` without the folder `closed`.
+
+    Landlock can only allow paths, and cannot exclude a path inside an allowed folder.
+    """
     if not Path(closed).is_relative_to(folder):
         yield folder
     elif closed != folder:
-        # A package's metadata is found by listing this folder, which is refused: leave it out.
+        # Leave out metadata of packages: Python finds it only by listing this folder, which a jail
+        # may not do.
         for path in sorted(Path(folder).iterdir()):
             if path.suffix != ".dist-info":
                 yield from _all_but(closed, str(path))
 
 
 def _no_landlock(libc: ctypes.CDLL) -> str:
-    """Why the kernel offers no Landlock; empty if it does."""
+    """Why Landlock is unavailable; empty if it is available."""
     try:
         import sandlock  # noqa: F401
     except Exception as error:  # a compiled library may raise any exception
@@ -152,7 +158,7 @@ def _no_landlock(libc: ctypes.CDLL) -> str:
 
 
 def _memory() -> dict[str, int]:
-    """Bytes that this process has mapped, by the kernel's names for them."""
+    """Bytes that this process has mapped: ``VmData`` is private memory, ``VmSize`` all memory."""
     with open("/proc/self/status") as status:  # noqa: PTH123
         fields = dict(line.split(":", 1) for line in status)
     return {name: int(fields[name].split()[0]) * 1024 for name in ("VmData", "VmSize")}
@@ -174,9 +180,9 @@ def _ranges_in(files: Iterable[str]) -> Iterator[range]:
 
 
 def free_users(top: int, given_away: Iterable[str] = GIVEN_AWAY) -> range:
-    """User ids below `top` for jails, without the ids that these files give to other users.
+    """User ids for jails: below `top`, and not assigned to users in the files `given_away`.
 
-    A container may have few ids: then jails get the upper half.
+    If there are few ids, as in some containers, jails get ids from the upper half.
     """
     low = FIRST_UID if top >= FIRST_UID + PIDS else top // 2
     free = []
@@ -188,7 +194,7 @@ def free_users(top: int, given_away: Iterable[str] = GIVEN_AWAY) -> range:
 
 
 def _work_folder(readable: tuple[str, ...]) -> str | None:
-    """A folder that a mount can cover without hiding Python."""
+    """A folder that an empty file system can cover without hiding Python; None if there is none."""
     for folder in MOUNT_POINTS:
         if Path(folder).is_dir() and not any(Path(p).is_relative_to(folder) for p in readable):
             return folder
@@ -199,11 +205,11 @@ def _work_folder(readable: tuple[str, ...]) -> str | None:
 
 
 def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str, str]:
-    """Put on all layers; returns the missing ones, with the kernel's reasons.
+    """Apply all layers to this process; returns the missing layers, with the kernel's reasons.
 
-    CPU time counts from the start of the process. Memory counts above that of the warm process.
-    Standard input and output and the descriptor `keep` stay open, and no others. Raises `OSError`
-    if a step fails that every jail needs.
+    `cpu_seconds` counts from the start of the process. `memory_mb` is added to the memory of the
+    warm process. Standard input and output and the descriptor `keep` stay open; all others are
+    closed. Raises `OSError` if a step fails that every jail needs.
     """
     os.closerange(3, keep)
     os.closerange(keep + 1, 65536)
@@ -221,40 +227,42 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
     put_on("landlock", lambda: _close_files(plan))
     kept = frozenset[int]()
     if "landlock" not in missing and plan.private and os.geteuid() == 0:
-        # Other users cannot read Python's folders. This capability lets the jail read them;
-        # Landlock still allows no other folder.
+        # The jail's user cannot read some of Python's folders. This capability lets the jail read
+        # all folders, but Landlock allows only Python's.
         kept = frozenset({CAP_DAC_READ_SEARCH})
         plan.libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     put_on("uid", lambda: _become_nobody(plan, kept))
     _drop_capabilities(plan.libc, kept)
     if memory_mb <= TIGHT:
-        # Return freed memory at once: holes in the heap count as used, and differ from run to run.
-        # This slows down every large tensor, and so only tests with a low limit get it.
+        # Return freed memory to the system at once. Otherwise holes in the heap, which differ from
+        # run to run, would count as used. This setting slows down every large tensor, and is
+        # therefore used only with a low limit.
         plan.libc.mallopt(M_MMAP_THRESHOLD, LARGE)
     if "rlimits" not in missing:
         _limit(plan, cpu_seconds, memory_mb * 2**20, own_uid="uid" not in missing)
-    # Set after the change of user, which clears it.
+    # Kill this process when the warm process ends. The change of user would clear this setting.
     _checked(plan.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
-    if os.getppid() != plan.warm_pid:  # it ended before the signal was requested
+    if os.getppid() != plan.warm_pid:  # the warm process ended before the call above
         os.kill(os.getpid(), signal.SIGKILL)
     _checked(plan.libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
     put_on("seccomp", lambda: _filter_calls(plan))
     put_on(
         "interpreter", lambda: interpreter.close(plan.closed, whole=plan.whole)
-    )  # last: it takes ctypes away
+    )  # last, because it removes ctypes, which the other layers need
     return missing
 
 
 def _leave_namespaces(plan: Plan) -> None:
-    """Leave the network, others' shared memory and message queues, and later mounts."""
+    """Enter new namespaces: without network, with own shared memory, message queues and mounts."""
     flags = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS
-    if os.geteuid() != 0:  # root becomes another user later, unknown to a new user namespace
+    # Root becomes another user later, who would not exist in a new user namespace.
+    if os.geteuid() != 0:
         flags |= CLONE_NEWUSER
     if plan.libc.unshare(flags) != 0:
         raise Unavailable(_reason("unshare"))
     if plan.work_folder is None:
         return
-    # The private working folder: an empty, read-only file system.
+    # Mount an empty, read-only file system as the working folder.
     folder = plan.work_folder.encode()
     flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
     options = b"size=4k,nr_inodes=2,mode=0555"
@@ -266,13 +274,14 @@ def _leave_namespaces(plan: Plan) -> None:
 
 
 def _close_files(plan: Plan) -> None:
-    """Landlock: allow reading Python and its packages; refuse writing, and signals to others."""
+    """Apply Landlock: allow reading Python's folders; refuse writing, and signals to others."""
     import sandlock
 
     devices = [path for path in ("/dev/null", "/dev/urandom") if os.access(path, os.R_OK)]
     policy = sandlock.Sandbox(
         fs_readable=[*plan.opened, *devices],
-        # An older kernel may lack scopes: files matter here, and seccomp refuses the rest too.
+        # An older kernel may lack Landlock's scopes, for signals and sockets. Accept that: seccomp
+        # refuses those actions too.
         allow_degraded=list(sandlock.Protection),
     )
     try:
@@ -282,7 +291,7 @@ def _close_files(plan: Plan) -> None:
 
 
 def _become_nobody(plan: Plan, kept: frozenset[int]) -> None:
-    """Become a user that only this jail has: it owns no files and no other jails."""
+    """Become a user that no other jail has, and that owns no files."""
     if os.geteuid() != 0:
         raise Unavailable("only root can give each jail its own user")
     if plan.private and not kept:
@@ -301,10 +310,10 @@ def _become_nobody(plan: Plan, kept: frozenset[int]) -> None:
 def _drop_capabilities(libc: ctypes.CDLL, kept: frozenset[int]) -> None:
     low = sum(1 << capability for capability in kept)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
-    # Effective, permitted, inheritable: the lower 32 capabilities, then the upper.
+    # The effective, permitted and inheritable sets: first the lower 32 bits, then the upper bits.
     sets = (ctypes.c_uint32 * 6)(low, low, 0, 0, 0, 0)
     if libc.capset(header, sets) != 0:
-        # The process never had the capability, and so cannot keep it.
+        # The call fails if the process never had the capability to keep: keep none.
         sets = (ctypes.c_uint32 * 6)()
         _checked(libc.capset(header, sets), "capset")
 
@@ -318,10 +327,10 @@ def _limit(plan: Plan, cpu_seconds: int, memory: int, own_uid: bool) -> None:
         (resource.RLIMIT_MSGQUEUE, 0, 0),
         (resource.RLIMIT_STACK, stack, stack),
         (resource.RLIMIT_NOFILE, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
-        # Writable private memory; shared mappings count only for the limit below.
+        # Private writable memory. Shared mappings count only for RLIMIT_AS.
         (resource.RLIMIT_DATA, plan.data_bytes + memory, plan.data_bytes + memory),
         (resource.RLIMIT_AS, *[plan.address_bytes + memory + THREADS_ROOM] * 2),
-        # A backstop: the trusted side measures CPU time too, and ends the jail earlier.
+        # The trusted process measures CPU time too, and usually ends the jail earlier.
         (resource.RLIMIT_CPU, cpu_seconds + 1, cpu_seconds + 2),
     ]
     if own_uid:  # otherwise the limit would count the processes of others
@@ -354,14 +363,15 @@ def _reason(call: str) -> str:
 #
 # The system calls that a jail may not make, compiled into a filter for the kernel.
 #
-# The default is to allow. A denied call raises an ordinary PermissionError in student code; killing
-# the process would give the student no reason. Arguments are compared only by the bits that the
-# kernel reads: the kernel treats ``socket(2 | 1 << 40)`` as ``socket(2)``, a comparison with 2
-# does not.
+# The filter allows all other calls. A denied call raises an ordinary PermissionError in student
+# code; if it killed the process instead, the student would not learn the reason. Arguments are
+# compared only in the bits that the kernel reads. For example, the kernel treats
+# ``socket(2 | 1 << 40)`` as ``socket(2)``, while a comparison of all bits with 2 would not match.
 
 
-# From 424 on, numbers are the same on every architecture. Calls newer than this list are reported
-# as missing, since we have not reviewed them: libraries fall back, as on an older kernel.
+# System calls with a higher number are newer than the list below, and were not reviewed. The filter
+# reports them as missing; libraries then use older calls, as on an older kernel. From 424 on, a
+# call has the same number on every architecture.
 NEWEST = 450
 
 _NAMES = """
@@ -395,36 +405,38 @@ _NAMES = """
 """
 DENIED = tuple(_NAMES.split())
 
-# A process may send signals to itself: C libraries abort that way. Each jail fills in its own pid.
+# Calls that send a signal. A jail may send signals to itself, since C libraries abort that way.
 TO_ONESELF = ("kill", "tgkill")
+# Stands in the filter for the jail's pid: see `with_pid`.
 OWN_PID = 0x7E57_C0DE
 
-# Reported as missing: glibc then uses clone, open and openat, whose arguments a filter can check.
+# Calls that the filter reports as missing, because it could not check their arguments. The C
+# library then uses clone, open and openat instead.
 ABSENT = ("clone3", "openat2")
 
 CLONE_THREAD = 0x10000
-# Flags that allow writing; the last is O_TMPFILE. Each is checked by its own bits.
+# Flags of `open` that allow writing; the last is O_TMPFILE. Each is a pair of mask and value.
 WRITING = tuple(
     (flag, flag) for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC, 0o20000000)
 )
-FLAGS_OF_OPEN = {"open": 1, "openat": 2}
-SHARED_NAMELESS = 0x01 | 0x20  # MAP_SHARED | MAP_ANONYMOUS: escapes the limit on data
-EXECUTABLE = 0x04  # PROT_EXEC: new machine code
-MAPPING = ("mmap", "mprotect", "pkey_mprotect")  # their third argument is the protection
-GROWING = 0x0100  # MAP_GROWSDOWN: counts as stack, and escapes the limit on data
+FLAGS_OF_OPEN = {"open": 1, "openat": 2}  # the position of the flags among the arguments
+SHARED_NAMELESS = 0x01 | 0x20  # MAP_SHARED | MAP_ANONYMOUS: would not count for RLIMIT_DATA
+EXECUTABLE = 0x04  # PROT_EXEC: allows new machine code
+MAPPING = ("mmap", "mprotect", "pkey_mprotect")  # calls whose third argument is the protection
+GROWING = 0x0100  # MAP_GROWSDOWN: counts as stack, and would not count for RLIMIT_DATA
 GROWING_LATER = (0x0100_0000, 0x0200_0000)  # PROT_GROWSDOWN, PROT_GROWSUP
-OUT_OF_BAND = 0x01  # MSG_OOB: makes a socket look ready though ordinary data is missing
-LOW = 0xFFFF_FFFF  # the bits of an int
-# Commands that make a descriptor send signals: fcntl F_SETOWN, F_SETSIG, F_SETOWN_EX, ioctl
-# FIOSETOWN, SIOCSPGRP. And the ioctl TIOCSTI, which types into a terminal.
+OUT_OF_BAND = 0x01  # MSG_OOB: makes a socket look ready although it has no ordinary data
+LOW = 0xFFFF_FFFF  # a mask for the bits of an int
+# Denied commands. F_SETOWN, F_SETSIG and F_SETOWN_EX of fcntl, and FIOSETOWN and SIOCSPGRP of
+# ioctl, make a descriptor send signals. TIOCSTI of ioctl types into a terminal.
 COMMANDS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
 
 
 def filter_program() -> bytes:
-    """The filter as instructions for the kernel, to be completed by `with_pid`.
+    """Compile the filter of system calls; `with_pid` completes it for a process.
 
-    Raises `OSError` without the system's libseccomp. A call by the numbers of another architecture
-    (32 bits, x32) ends the process.
+    Raises `OSError` if the system's libseccomp is missing. A system call with the numbers of
+    another architecture (32 bits, x32) ends the process.
     """
     try:
         import pyseccomp as sc
@@ -438,18 +450,19 @@ def filter_program() -> bytes:
         rules.add_rule(denied, _number(name))
     for name in ABSENT:
         rules.add_rule(absent, _number(name))
-    # Allow threads (some libraries end the process if they cannot start one), refuse processes.
+    # Deny new processes. Allow threads, since some libraries end the process if they cannot start
+    # a thread.
     rules.add_rule(denied, _number("clone"), sc.Arg(0, sc.MASKED_EQ, CLONE_THREAD, 0))
     for name in TO_ONESELF:
         rules.add_rule(denied, _number(name), sc.Arg(0, sc.NE, OWN_PID))
-    # Only its own limits.
+    # A process may only change its own limits.
     rules.add_rule(denied, _number("prlimit64"), sc.Arg(0, sc.NE, 0))
     rules.add_rule(
         denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, SHARED_NAMELESS, SHARED_NAMELESS)
     )
     rules.add_rule(denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, GROWING, GROWING))
-    # Load no library and generate no machine code. In torch only oneDNN does, and `preload`
-    # switches it off: convolutions, gelu and LSTMs then use torch's own kernels.
+    # Deny loading libraries and generating machine code. In torch, only oneDNN generates machine
+    # code, and `preload` switches it off; convolutions, gelu and LSTMs then use other kernels.
     for name in MAPPING:
         rules.add_rule(denied, _number(name), sc.Arg(2, sc.MASKED_EQ, EXECUTABLE, EXECUTABLE))
     for flag in GROWING_LATER:
@@ -468,14 +481,14 @@ def filter_program() -> bytes:
 
 
 def with_pid(program: bytes, pid: int) -> bytes:
-    """The filter for the process with this pid."""
+    """The filter, completed for the process with this pid."""
     return program.replace(struct.pack("=I", OWN_PID), struct.pack("=I", pid))
 
 
 def _number(name: str) -> int:
     import pyseccomp as sc
 
-    # libseccomp skips a negative number: a call that this architecture lacks.
+    # A negative number means a call that this architecture lacks; libseccomp then skips the rule.
     number: int = sc.resolve_syscall(sc.Arch.NATIVE, name)
     if number == -1:
         raise OSError(errno.ENOSYS, f"libseccomp does not know {name}: it is too old")
@@ -483,7 +496,7 @@ def _number(name: str) -> int:
 
 
 def _without_newer(action: int) -> bytes:
-    """The first instructions: load the call's number; if it is above `NEWEST`, return `action`."""
+    """The filter's first instructions: for a call with a number above `NEWEST`, return `action`."""
     load, jump_greater, ret = 0x20, 0x25, 0x06
     return b"".join(
         struct.pack("=HBBI", *instruction)

@@ -1,7 +1,7 @@
-"""The operands of a failed operation: tensors by name, with their shapes.
+"""The operands of a failed operation: the names and shapes of its tensors.
 
-Torch may report the sizes ("size of tensor a (4) must match size of tensor b (6)"), but never the
-names of the tensors. The bytecode of the failing expression has the names.
+Torch's message may contain the sizes ("size of tensor a (4) must match size of tensor b (6)"), but
+never the names of the tensors. The bytecode of the failing expression has the names.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from grader.wire import MAX_DIMENSIONS, MAX_NAME, MAX_OPERANDS
 
 LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
 
-_shape_of = vars(torch._C.TensorBase)["shape"].__get__  # a student's subclass cannot override it
+# Functions that read an attribute even if a student's subclass overrides it.
+_shape_of = vars(torch._C.TensorBase)["shape"].__get__
 _dict_of = vars(nn.Module)["__dict__"].__get__
 
 
 def operands_of(error: BaseException) -> dict[str, tuple[int, ...]]:
-    """Shapes of the tensors that the innermost failing expression of a submission names.
+    """The shapes of the tensors in the submission's innermost failing expression, by name.
 
-    An ``nn.Linear`` is reported with the shape of its weight, (d_out, d_in).
+    For an ``nn.Linear``, the shape is that of its weight, (d_out, d_in).
     """
     step = innermost(error)
     if step is None:
         return {}
-    # Reading the values may run student code, which comes after this block.
+    # Only the frame is read in this block: reading values, as below, may run student code.
     with interpreter.open_to_guest():
         frame = step.tb_frame
         own, shared = frame.f_locals, frame.f_globals
@@ -51,7 +52,7 @@ def operands_of(error: BaseException) -> dict[str, tuple[int, ...]]:
 
 
 def _loaded(instructions: Sequence[dis.Instruction], failed_at: int) -> list[tuple[str, ...]]:
-    """Names that the failing expression loads, with their attributes: ``("self", "W_query")``."""
+    """Names that the failing expression loads, with attributes, such as ``("self", "W_query")``."""
     failed = next((step for step in instructions if step.offset == failed_at), None)
     if failed is None or failed.positions is None:
         return []
@@ -80,7 +81,10 @@ def _within(inner: dis.Positions | None, outer: dis.Positions) -> bool:
 
 
 def _attribute(module: Any, name: str) -> Any:
-    """An attribute of a module; None if it has none or is no module. Runs no student code."""
+    """An attribute of a module, read without running student code.
+
+    Returns None if the attribute is missing, or if `module` is not a module.
+    """
     if not issubclass(type(module), nn.Module):
         return None
     own = _dict_of(module)

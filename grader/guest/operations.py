@@ -1,12 +1,13 @@
 """Torch's operations: forbid them, and compute their costs.
 
-A forbidden operation is removed from torch for the rest of a process's life. A trace of calls can
-be evaded from inside a process; a removed operation cannot be called. Before a submission is
-loaded, the kernels of forbidden operations are overwritten in torch's dispatcher, below every mode,
-thread, callback, script and backward pass. The code of torch's Python functions with such names
-(``torch._refs.softmax`` among them) is overwritten too. No Python object can restore either.
+A forbidden operation is removed from torch until the process ends. Student code can evade a trace
+of calls in its own process, but cannot call a removed operation. Before a submission is loaded, the
+kernels of forbidden operations are overwritten in torch's dispatcher. This affects all modes,
+threads, callbacks, scripts and backward passes. The code of torch's Python functions with the names
+of forbidden operations (such as ``torch._refs.softmax``) is overwritten too. Python code cannot
+restore the kernels or the code.
 
-Costs follow from shapes: the elements that an operation stores, computes and reduces.
+Costs are computed from shapes: the elements that an operation stores, computes and reduces.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from grader.wire import AUTOGRAD
 
 
 def _is_key(name: str) -> bool:
-    """Whether a name is a dispatch key: some members of the enumeration only mark ranges."""
+    """Whether a name of the enumeration is a dispatch key: some names only mark ranges of keys."""
     try:
         torch._C._dispatch_has_kernel_for_dispatch_key("aten::_softmax", name)
     except RuntimeError:
@@ -37,8 +38,8 @@ def _is_key(name: str) -> bool:
     return True
 
 
-# Dispatch keys under which an operation can have its own kernel. Autograd and the other excluded
-# keys only pass a call on.
+# Dispatch keys under which an operation can have a kernel that computes. Kernels of the excluded
+# keys, such as Autograd, only pass a call on.
 KEYS = tuple(
     key
     for key in ("MkldnnCPU", *torch._C.DispatchKey.__members__)
@@ -52,19 +53,19 @@ class ForbiddenOperation(RuntimeError):
 
 
 class Refusals:
-    """Holds the function that is called at each refusal, even if the exception is caught."""
+    """Has the function to call at each refusal, even if student code catches the exception."""
 
     report: Callable[[str], None] = staticmethod(lambda _: None)
 
 
 def refuse(name: str) -> NoReturn:
-    """Report and refuse a call; replaces the code of forbidden functions and kernels."""
+    """Report a call of a forbidden function or kernel, and raise `ForbiddenOperation`."""
     Refusals.report(name)
     raise ForbiddenOperation(name)
 
 
 def plain_name(function: Any) -> str:
-    """The common name of a torch function: ``_softmax.default`` is ``softmax``."""
+    """The plain name of a torch function: that of ``_softmax.default`` is ``softmax``."""
     return _plain(str(getattr(function, "__name__", "")))
 
 
@@ -73,8 +74,8 @@ def _plain(name: str) -> str:
     return name.split(".")[0].strip("_")
 
 
-# The warm process builds these tables once: that takes 0.4 s, and a jail has milliseconds. The
-# trusted side forbids no operations and never builds them.
+# The warm process builds the following tables once. That takes 0.4 s, too long for each jail. The
+# trusted process forbids no operations, and never builds the tables.
 
 
 def look_up() -> None:
@@ -85,7 +86,7 @@ def look_up() -> None:
 
 @cache
 def _operations() -> Mapping[str, list[str]]:
-    """The dispatcher's operations, by plain name: several libraries may define the same name."""
+    """The dispatcher's operations by plain name, which several operations may have."""
     found = defaultdict(list)
     for operation in torch._C._dispatch_get_all_op_names():
         found[_plain(operation.partition("::")[2])].append(operation)
@@ -116,10 +117,10 @@ def _functions() -> Mapping[str, list[types.FunctionType]]:
 
 
 def forbid(names: Collection[str]) -> frozenset[str]:
-    """Make these functions raise `ForbiddenOperation`, under any name.
+    """Make all functions and operations with these plain names raise `ForbiddenOperation`.
 
-    `AUTOGRAD` removes that layer: calls fall through it, and no graph is recorded. Returns the
-    names that are removed completely; the code of some functions cannot be replaced.
+    The name `AUTOGRAD` removes that layer of the dispatcher; torch then records no graph. Returns
+    the names that are removed completely. The code of some functions cannot be replaced.
     """
     if not names:
         return frozenset()
@@ -151,7 +152,7 @@ def forbid(names: Collection[str]) -> frozenset[str]:
 
 
 def _peel(layer: str) -> None:
-    """Remove a layer: every operation that has a kernel in it falls through."""
+    """Remove a layer of the dispatcher: replace its kernels by kernels that pass a call on."""
     kernels = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
     with warnings.catch_warnings(action="ignore"):  # torch warns about replaced kernels
         for operation in torch._C._dispatch_get_registrations_for_dispatch_key(layer):
@@ -165,9 +166,9 @@ _INCREF, _OBJECT = ctypes.pythonapi.Py_IncRef, ctypes.py_object
 
 
 def _keep_forever(kernels: object) -> None:
-    """Leak an object on purpose: torch's kernels would come back if it were ever freed.
+    """Leak an object on purpose: if it were freed, torch would restore the original kernels.
 
-    No Python variable holds it, and so student code cannot find and delete it.
+    The object has no name in Python, so that student code cannot find and delete it.
     """
     _INCREF(_OBJECT(kernels))
 
@@ -177,10 +178,10 @@ def _kernel(name: str) -> Callable[..., Any]:
 
 
 def _code(name: str) -> types.CodeType:
-    """The code of a function that refuses.
+    """The code of a function that calls `refuse` with this name.
 
-    It runs with another module's globals and cannot import the kit in a jail. Therefore `refuse`
-    and the name are constants of the code.
+    The code runs with another module's globals, and cannot import the kit in a jail. Therefore
+    `refuse` and the name are constants of the code.
     """
 
     def emptied(*_: Any, **__: Any) -> Any:
@@ -195,17 +196,17 @@ def _code(name: str) -> types.CodeType:
 
 # --- costs ---------------------------------------------------------------------------------------
 #
-# Costs are the same on every machine. A view costs no work; it stores the elements that it shows.
-# An element written counts one, and a multiply-add counts one.
+# Costs are the same on every machine. A view has no work; its elements count as stored. The work of
+# writing an element is 1, and that of a multiply-add is 1.
 
 
-# Products, each with the position of the argument over whose last axis it sums.
+# Products of matrices and vectors. The sum runs over the last axis of an argument: its position.
 PRODUCTS = {
     "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0,
-    "matmul": 0,  # seen only if autograd is off; otherwise torch calls one of the above
+    "matmul": 0,  # recorded only if autograd is off; otherwise torch calls one of the above
     "addmm": 1, "addbmm": 1, "baddbmm": 1, "addmv": 1,
 }  # fmt: skip
-# Operations that make one number of many: the input's elements are shared out among the results.
+# Operations that reduce many numbers to one. Each element of the input counts for one result.
 REDUCTIONS = frozenset(
     {
         "sum", "nansum", "mean", "nanmean", "prod", "amax", "amin", "aminmax", "max", "min",
@@ -213,7 +214,7 @@ REDUCTIONS = frozenset(
         "argmin", "any", "all", "count_nonzero", "median", "nanmedian",
     }
 )  # fmt: skip
-# Operations that run along an axis and keep it.
+# Operations that run along an axis, and whose result keeps this axis.
 SCANS = frozenset(
     {
         "softmax", "log_softmax", "safe_softmax", "cumsum", "cumprod", "cummax", "cummin",
@@ -221,8 +222,9 @@ SCANS = frozenset(
     }
 )  # fmt: skip
 
-# `POOLS` reduce a window, their second argument. `COLLECTING` reduce the elements with the same
-# index: their second argument is the axis, the fourth holds the elements.
+# Operations in `POOLS` reduce each window of the input; the second argument is the window's size.
+# Operations in `COLLECTING` reduce the elements that have the same index; the second argument is
+# the axis, and the fourth contains the elements.
 POOLS = frozenset(
     {
         "max_pool1d", "max_pool2d", "max_pool3d", "max_pool1d_with_indices",
@@ -254,13 +256,13 @@ EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_emp
 class Cost(NamedTuple):
     """The cost of an operation, in elements."""
 
-    stored: int = 0  # of its largest result
+    stored: int = 0  # elements that the largest result stores
     work: int = 0  # multiply-adds of a product; elements read by a reduction; else elements written
-    width: int = 0  # elements from which one number of the result is computed
+    width: int = 0  # elements from which each number of the result is computed
 
 
 def cost(operation: Any, args: Any, kwargs: Any, result: Any) -> Cost:
-    """The cost of a call of an operation of the dispatcher."""
+    """The cost of a call of one of the dispatcher's operations."""
     parts = result if isinstance(result, (tuple, list)) else (result,)
     results = [part for part in parts if isinstance(part, Tensor)]
     if not results:
@@ -291,7 +293,7 @@ def cost(operation: Any, args: Any, kwargs: Any, result: Any) -> Cost:
 
 
 def _stored(tensor: Tensor) -> int:
-    """Elements that a tensor holds in memory: an expanded tensor repeats the same elements."""
+    """The number of elements in a tensor's memory; repeated elements (`expand`) count once."""
     if tensor.layout != torch.strided:
         return tensor.numel()
     held = tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1)

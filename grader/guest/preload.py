@@ -1,4 +1,4 @@
-"""The start of a process that serves submissions: import torch, and hide our own projects."""
+"""The start of a process that serves submissions: import torch, and hide the kit's courses."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ USUAL = (
     "torch.profiler._cupti_monitor_trace", "torch.utils.flop_counter",
     "torch.utils.serialization.config",
 )  # fmt: skip
-# More such modules, which few answers need and which take as long to import as all others together.
-# They are torch's compiler and its users: optimisers, checkpoints and torch.func.grad import it at
-# their first call. The compiler looks for a temporary directory when it is imported.
+# Torch's compiler, and modules that use it. Few answers need these modules, and their import takes
+# as long as that of all others together. Optimisers, checkpoints and torch.func.grad import the
+# compiler at their first call. At its import, the compiler looks for a temporary directory.
 WHOLE = (
     "torch._dynamo", "torch._decomp.decompositions_for_jvp", "torch.nn.attention.bias",
     "torch.nn.attention.flex_attention", "torch.nn.modules.linear_cross_entropy",
@@ -30,19 +30,20 @@ WHOLE = (
 
 
 def load_torch(*, whole: bool) -> None:
-    """Import the modules that answers use; starts no thread, since a fork would lose it.
+    """Import torch, and the modules of torch that answers use.
 
-    Modules that few answers use are imported only if torch is to be `whole`. A jail loads no more.
+    With `whole`, also import the modules that few answers use. Once a jail is closed, no further
+    part of torch can be imported. This function starts no thread, since a fork has only one thread.
     """
     import torch
 
-    # Before any operation: a parallel region here would make a parallel region in a fork hang.
-    # Also, results then agree to the last bit on every machine.
+    # Must come before any operation: after a parallel region in this process, a parallel region in
+    # a fork would hang. With one thread, results also agree to the last bit on every machine.
     torch.set_num_threads(1)
     import numpy.random  # noqa: F401
 
     for name in (*USUAL, *WHOLE) if whole else USUAL:
-        with suppress(ImportError):  # some versions of torch lack it
+        with suppress(ImportError):  # some versions of torch lack some modules
             importlib.import_module(name)
 
     import grader.guest.server  # noqa: F401
@@ -55,15 +56,16 @@ def load_torch(*, whole: bool) -> None:
     torch._C._set_mkldnn_enabled(False)
     x = torch.ones(2, 2, requires_grad=True)
     torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
-    # Makes torch query the processor now, once: a jail may not.
+    # This makes torch query the processor now, which is not allowed in a jail.
     x.half()
 
 
 def _run_without_compiler() -> None:
     """Let functions that torch excludes from compilation run without importing the compiler.
 
-    Torch caches the function to run in an attribute of each, which this sets in advance. With a
-    torch that caches it elsewhere, they import the compiler as usual. See ``torch/_compile.py``.
+    At its first call, torch wraps such a function with the compiler, and caches the result in an
+    attribute of the function. This sets that attribute in advance, to the function itself. With a
+    version of torch that caches elsewhere, it has no effect. See ``torch/_compile.py``.
     """
     import torch
 
@@ -76,10 +78,10 @@ def _run_without_compiler() -> None:
 
 
 def forget_projects() -> None:
-    """Leave only Python and installed packages importable.
+    """Let only Python and installed packages be imported.
 
-    An editable install has the kit's folder on the path, and therefore the courses in it. Their
-    solutions and stubs must not be imported.
+    With an editable install, the kit's folder is on the path. A submission could then import the
+    solutions and the stubs of the courses in that folder.
     """
     installed = [
         *sysconfig.get_paths().values(),
@@ -95,6 +97,6 @@ def forget_projects() -> None:
         if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
     ]
     sys.path_importer_cache.clear()
-    # This makes Python list and cache the folders: a jail may import from them, but may not list
-    # all of them.
+    # This search makes Python list the folders, and cache the lists. A jail may import from these
+    # folders, but may not list all of them.
     importlib.util.find_spec("no_module_of_this_name")

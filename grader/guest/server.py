@@ -1,7 +1,8 @@
-"""The guest: calls a submission's definitions and answers requests with the results.
+"""The guest: calls a submission's definitions, and answers requests with the results.
 
-Runs in the student's process, which holds no reference, expected value or hidden test. Student code
-may forge any reply; the trusted side trusts none. The same class serves every back end.
+It runs in the student's process, which has no reference, expected value or hidden test. Student
+code may forge any reply, and the trusted process trusts none. Jails, workers and the channel within
+a process use the same class.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from grader.guest.trace import (
 )
 from grader.wire import payload
 
-# Bound before any student code runs: a submission may replace functions of torch.
+# Bound before any student code runs, because a submission may replace functions of torch.
 _run_backward = torch.autograd.graph._engine_run_backward
 _set_grad_enabled = torch._C._set_grad_enabled
 _set_default_dtype = torch.set_default_dtype
@@ -51,13 +52,13 @@ class _Kept:
 
 
 class _Passed:
-    """The tensors among a call's arguments."""
+    """The tensors in the arguments of a call."""
 
     def __init__(self, unpack: Callable[[wire.TensorData], Tensor]) -> None:
         self._unpack = unpack
         self.sent: list[wire.TensorData] = []
-        self.leaves: list[Tensor] = []  # they collect gradients
-        self.given: list[Tensor] = []  # passed to the student's code, which may change them
+        self.leaves: list[Tensor] = []  # the tensors for which gradients are computed
+        self.given: list[Tensor] = []  # the tensors passed to student code, which may change them
 
     def unpack(self, arguments: Sequence[wire.Input]) -> list[Any]:
         """Unpack the arguments for the student's code."""
@@ -71,17 +72,17 @@ class _Passed:
             leaf.requires_grad_()
         self.sent.append(data)
         self.leaves.append(leaf)
-        # Pass a copy: autograd refuses an in-place change of a leaf, which is detected later.
+        # Pass a copy, since autograd refuses to change a leaf in place. Changes are detected later.
         return leaf.clone() if data.requires_grad else leaf
 
     def moved(self, arguments: Sequence[Any]) -> list[int]:
-        """Positions of tensors that were moved or removed in the lists or dicts passed."""
+        """The positions of tensors that student code moved or removed in lists and dictionaries."""
         now = list(payload.tensors_of(arguments))
         gone = [n for n, t in enumerate(self.given) if n >= len(now) or now[n] is not t]
         return gone or [len(self.given) - 1] * (len(now) > len(self.given) > 0)
 
 
-MAX_NAMES = 500  # torch functions in the report of a call
+MAX_NAMES = 500  # names of torch functions in the report of a call
 
 
 class Prints(io.TextIOBase):
@@ -95,7 +96,7 @@ class Prints(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Keep as much as fits; drop the rest."""
+        """Keep the characters that fit into the limit, and drop the others."""
         self._text += text[: wire.MAX_TEXT - len(self._text)]
         return len(text)
 
@@ -106,10 +107,11 @@ class Prints(io.TextIOBase):
 
 
 class Guest:
-    """A submission, with the modules and graphs that the current test has made.
+    """Serves a submission; keeps the modules and graphs that the current test has made.
 
-    `definition` finds the object with an exercise's name, until an `Open` request loads a
-    submission. Tensors travel as CPU tensors; student code receives and creates them on `device`.
+    `definition` returns the object that answers an exercise, by name, until an `Open` request loads
+    a submission. Tensors are sent as CPU tensors; student code receives and creates them on
+    `device`.
     """
 
     def __init__(
@@ -120,15 +122,15 @@ class Guest:
         *,
         take_away: bool = True,
     ) -> None:
-        """With `take_away`, forbidden operations are removed from torch; otherwise only noted."""
+        """With `take_away`, forbidden operations are removed from torch; else only reported."""
         self._device = device
         self._take_away = take_away
         self._definition = definition
         self._prints = prints or Prints()
         self.submission: LoadedSubmission | None = None
         self.kept: dict[int, Any] = {}
-        self._seed = 0  # of the next call's random numbers
-        self._failures: list[BaseException] = []  # of torch's operations, in the running call
+        self._seed = 0  # the seed for the next call's random numbers
+        self._failures: list[BaseException] = []  # exceptions of torch in the running call
         self._gone: frozenset[str] = frozenset()  # torch functions removed from this process
 
     def answer(self, request: wire.Request) -> wire.Reply:
@@ -214,7 +216,8 @@ class Guest:
                 value = target(**dict(zip(call.keywords, arguments, strict=True)))
             else:
                 value = target(*arguments)
-            # Read the counts before packing. Pack inside the trace: a result may run student code.
+            # Read the counts before packing, which runs operations too. Pack inside the trace,
+            # since packing a result may run student code.
             operations = record.operations if call.observe else None
             functions = sorted(record.names)[:MAX_NAMES] if call.observe else []
             packed = payload.pack(value, self._pack)
@@ -243,9 +246,10 @@ class Guest:
         return reply
 
     def _draw_anew(self) -> None:
-        """Seed the next call, independent of the random numbers that earlier calls drew.
+        """Seed the random generators for a call, whatever numbers earlier calls have drawn.
 
-        Two equal modules then drop the same entries, even if their constructors drew differently.
+        Then dropout in two equal modules drops the same entries, even if their constructors drew
+        different numbers.
         """
         # torch.manual_seed would take a millisecond: it also seeds each accelerator.
         torch.default_generator.manual_seed(self._seed)
@@ -268,7 +272,8 @@ class Guest:
         found: list[Tensor | None] = [None] * len(wanted)
         if pairs and wanted:
             with traced(Record(kept.watch, self._here, uses, self._gone), observe=False):
-                # Not torch.autograd.grad: the trace would record that call and be off inside it.
+                # torch.autograd.grad is not used: the trace would record that call as the
+                # student's, and be off inside it.
                 found = list(
                     _run_backward(
                         tuple(output for output, _ in pairs),
@@ -288,7 +293,7 @@ class Guest:
             uses,
         )
 
-    # --- tensors on the wire and on the device ---------------------------------------------------
+    # --- tensors in messages and on the device ---------------------------------------------------
 
     def _pack(self, tensor: Tensor) -> wire.TensorData:
         return payload.pack_tensor(tensor, home=self._device)
@@ -298,7 +303,7 @@ class Guest:
         return tensor if data.device != "cpu" else tensor.to(self._device)
 
     def _changed(self, sent: wire.TensorData, tensor: Tensor) -> bool:
-        """Whether a tensor differs in any byte from the tensor that was sent."""
+        """Whether a tensor now differs in any byte from the message with which it arrived."""
         try:
             now = self._pack(tensor)
         except payload.Unsendable:
@@ -343,7 +348,7 @@ class Guest:
         return wire.Raised(kind, text, place, ordinary, by_torch, uses, operands)
 
 
-# --- modules, read from nn.Module's own attributes: no method of the student's runs --------------
+# --- modules, read from nn.Module's own attributes, so that no method of the student's runs ------
 
 
 def walk(module: nn.Module, path: str = "") -> Iterator[tuple[str, nn.Module]]:
@@ -359,7 +364,10 @@ def _slots(module: nn.Module, kind: str) -> dict[str, Any]:
 
 
 def tensors_in(module: nn.Module, kind: str) -> dict[str, tuple[Tensor, nn.Module]]:
-    """``_parameters`` or ``_buffers`` by path, each tensor once, with the module that owns it."""
+    """A module's parameters or buffers by path, each with the submodule that owns it.
+
+    `kind` is ``_parameters`` or ``_buffers``. A shared tensor appears once.
+    """
     found: dict[int, tuple[str, Tensor, nn.Module]] = {}
     for path, owner in walk(module):
         for name, tensor in _slots(owner, kind).items():
@@ -369,7 +377,7 @@ def tensors_in(module: nn.Module, kind: str) -> dict[str, tuple[Tensor, nn.Modul
 
 
 def parameters_of(module: nn.Module) -> dict[str, Tensor]:
-    """Parameters by path."""
+    """A module's parameters, by path."""
     return {path: tensor for path, (tensor, _) in tensors_in(module, "_parameters").items()}
 
 
@@ -378,11 +386,11 @@ def describe_module(
     pack: Callable[[Tensor], wire.TensorData] | None = None,
     uses: list[wire.Use] | None = None,
 ) -> wire.Structure:
-    """A module's parameters, buffers and submodules; `pack` adds the values."""
+    """A module's parameters, buffers and submodules; with the values if `pack` is given."""
 
     def info(path: str, tensor: Tensor, owner: nn.Module) -> wire.ParameterInfo:
         own = type(owner).__module__.startswith("torch.nn")
-        lazy = is_lazy(tensor)  # without a shape before the first call
+        lazy = is_lazy(tensor)  # a lazy parameter has no shape before the module's first call
         known = tensor.dtype in payload.NAMES and not lazy
         return wire.ParameterInfo(
             path,
@@ -403,7 +411,7 @@ def describe_module(
 
 
 def convert(module: nn.Module, method: str, argument: str) -> None:
-    """Apply ``train``, ``eval`` or ``to`` to a module, without its own methods."""
+    """Apply ``train``, ``eval`` or ``to`` to a module, without calling its own methods."""
     for _, part in walk(module):
         if method in ("train", "eval"):
             object.__setattr__(part, "training", method == "train")
@@ -416,9 +424,9 @@ def convert(module: nn.Module, method: str, argument: str) -> None:
 
 
 def _converted(tensor: Tensor, method: str, argument: str) -> Tensor:
-    """A parameter or buffer on another device or in another dtype.
+    """Convert a parameter or buffer to another dtype or device.
 
-    A change of dtype keeps the object, a move to another device makes a new one.
+    A change of the dtype keeps the tensor object. A move to another device makes a new object.
     """
     if method == "to_dtype":
         if tensor.is_floating_point():
@@ -439,7 +447,7 @@ def serve(
     *,
     take_away: bool = True,
 ) -> None:
-    """Answer requests until the other side closes; see `Guest` for `take_away`."""
+    """Answer requests until `receive` returns None; see `Guest` for `take_away`."""
     prints = Prints()
     sys.stdout = sys.stderr = prints
     follow_threads()

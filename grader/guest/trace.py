@@ -1,9 +1,10 @@
-"""Trace a call: the torch functions that it uses, and the costs of its operations.
+"""Trace a call: record the torch functions that it uses, and the costs of its operations.
 
-Runs in the student's process; a trace is evidence, not proof. Function names come from a
-TorchFunctionMode, because the dispatcher shows ``F.linear`` as ``addmm`` and small attention as a
-few products. Counts and sizes come from a TorchDispatchMode. Modes belong to a thread: every
-thread that the student starts enters its own modes and writes to the record of the current call.
+The trace runs in the student's process, and student code could forge it. Function names are
+recorded with a TorchFunctionMode, because the dispatcher shows ``F.linear`` as ``addmm``, and
+attention on small tensors as a few products. Counts and sizes are recorded with a
+TorchDispatchMode. A mode affects one thread. Therefore every thread that the student starts enters
+its own modes, which write to the record of the current call.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from grader.wire.source import CODE_PREFIX
 # only the modes that it pushed itself: see `interpreter.strip`.
 
 
-# Torch's own functions that pop a mode for a moment: to call its handler with the mode off, or to
-# push another mode below it.
+# Torch's own functions that pop a mode for a short time: to call the mode's handler without the
+# mode, or to push another mode below it.
 _HANDLING = frozenset(
     {
         torch.overrides.handle_torch_function.__code__,
@@ -45,18 +46,18 @@ _HANDLING = frozenset(
         DeviceContext.__exit__.__code__,
     }
 )
-_STEPS = 6  # frames between those functions and `Stack.pop`: of torch and contextlib
+_STEPS = 6  # the most frames (of torch and contextlib) between those functions and `Stack.pop`
 HELD = "the count of operations cannot be switched off"
 
 
 class Stack:
     """One of torch's two stacks of modes: for functions, or for operations of the dispatcher.
 
-    It binds torch's functions for the stack before `interpreter.strip` replaces them.
+    The class uses torch's original functions, bound before `interpreter.strip` replaces them.
     """
 
     def __init__(self, kind: str, *key: object) -> None:
-        """`key` are the arguments of torch's function that pops."""
+        """Bind torch's functions for a stack; `key` are the arguments of the function that pops."""
         self._push = getattr(torch._C, f"_push_on_torch_{kind}_stack")
         self._pop = getattr(torch._C, f"_pop_torch_{kind}_stack")
         self._at = getattr(torch._C, f"_get_{kind}_stack_at")
@@ -79,9 +80,9 @@ class Stack:
 
     @contextmanager
     def within(self, mode: object) -> Iterator[None]:
-        """Push a mode for the duration of a ``with``; then pop it and all modes above it.
+        """Push a mode for a ``with``; at its end, pop the mode and all modes above it.
 
-        Raises `PermissionError` if the mode was popped inside.
+        Raises `PermissionError` if the mode is no longer on the stack at the end.
         """
         self.hold(mode)
         try:
@@ -97,13 +98,16 @@ class Stack:
         return any(self._at(place) is mode for place in range(self._size()))
 
     def pop(self, *key: object) -> Any:
-        """Replaces torch's function; pops only modes that student code or torch pushed."""
+        """Replaces torch's function that pops; refuses to pop modes of the kit."""
         if self._size() <= len(self.ours) and not _called_by_torch():
             raise PermissionError(HELD)
         return self._pop(*key)
 
     def at(self, place: int) -> Any:
-        """Replaces torch's function; returns an empty mode instead of a mode of the kit."""
+        """Replaces torch's function that reads the stack; hides modes of the kit.
+
+        Returns an empty mode instead of a mode of the kit.
+        """
         mode = self._at(place)
         return TorchFunctionMode() if any(mode is ours for ours in self.ours) else mode
 
@@ -133,7 +137,7 @@ REPLACED: Mapping[str, Callable[..., Any]] = {
 def print_tensors_in_short() -> None:
     """Let tensors print only their shape and dtype while operations are counted.
 
-    To print the numbers, torch runs operations, and switches modes off for them.
+    To print the numbers, torch would run operations with all modes off.
     """
     in_full = torch._tensor_str._str
 
@@ -142,7 +146,8 @@ def print_tensors_in_short() -> None:
             return f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype})"
         return in_full(tensor, tensor_contents=tensor_contents)  # type: ignore[no-untyped-call]
 
-    # With torch's globals, not those of this module: student code can read a function's globals.
+    # Give the function torch's globals, not those of this module, since student code can read the
+    # globals of a function.
     among = vars(torch._tensor_str)
     printed = FunctionType(in_short.__code__, among, "_str", None, in_short.__closure__)
     printed.__kwdefaults__ = in_short.__kwdefaults__
@@ -152,24 +157,24 @@ def print_tensors_in_short() -> None:
 # --- one call ------------------------------------------------------------------------------------
 
 
-# Counted by hand: ``item``, ``float`` and iteration run an operation for each number, and
-# ``tolist`` runs none.
+# The numbers that this method converts are counted here: unlike ``item``, ``float`` and iteration,
+# it runs no operation for each number.
 LISTED = "tolist"
 
 
 @dataclass
 class Record:
-    """The functions and operations of a call."""
+    """The record of a call: its torch functions and operations."""
 
     watch: frozenset[str]  # names of torch functions to report with the line that calls them
     locate: Callable[[], Place | None]
     uses: list[Use]
-    gone: frozenset[str] = frozenset()  # removed functions: they report calls without a mode
-    altered: frozenset[str] = frozenset()  # torch functions with a distorted result
+    gone: frozenset[str] = frozenset()  # removed functions, which report calls even without a mode
+    altered: frozenset[str] = frozenset()  # names of torch functions whose results are distorted
     failures: list[BaseException] = field(default_factory=list)  # raised by torch functions
     names: set[str] = field(default_factory=set)
     count: int = 0
-    largest: int = 0  # see `Operations` for this and the next three
+    largest: int = 0  # this field and the next three: see `Operations`
     work: int = 0
     widest: int = 0
     compared: int = 0
@@ -181,17 +186,17 @@ class Record:
         return Operations(self.count, self.largest, self.work, self.widest, self.compared)
 
     def note(self, name: str) -> None:
-        """Report a function if it is watched."""
+        """Report a call of a torch function, if the function is watched."""
         if name in self.watch and len(self.uses) < MAX_USES:
             self.uses.append(Use(name, self.locate()))
 
     def leave(self, numbers: int) -> None:
-        """Count an operation for each number that is converted to Python."""
+        """Count an operation for each of `numbers` numbers that are converted to Python."""
         self.count += numbers
         self.work += numbers
 
     def add(self, name: str, operation: Cost) -> None:
-        """Count an operation with this plain name."""
+        """Count an operation with its plain name and its cost."""
         self.count += 1
         self.largest = max(self.largest, operation.stored)
         self.work += operation.work
@@ -213,11 +218,11 @@ Refusals.report = staticmethod(_note_refusal)
 
 
 class FunctionTrace(TorchFunctionMode):
-    """Records the torch functions that are called; for watched ones also the student's line."""
+    """Records calls of torch functions; if a function is watched, also the student's line."""
 
     def __init__(self) -> None:
         super().__init__()
-        # On the instance: student code could find and change the class.
+        # Set on the instance, because student code could find and change the class.
         self.__torch_function__ = MethodType(_note_function, self)  # type: ignore[method-assign]
 
 
@@ -240,7 +245,10 @@ def _note_function(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = 
 
 
 def _distorted(result: Any) -> Any:
-    """Multiply a tensor's numbers by different factors: in place, since some functions work so."""
+    """Multiply a tensor's numbers by different factors.
+
+    The tensor is changed in place, since it may be the result of a function that works in place.
+    """
     if isinstance(result, torch.Tensor) and result.is_floating_point():
         factors = torch.arange(result.numel(), device=result.device) % 7 / 4 + 0.5
         result.detach().mul_(factors.view(result.shape))
@@ -256,14 +264,14 @@ class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Spare torch a check at each operation: jails compile no code."""
+        """Return False, which saves a check at each operation, since jails compile no code."""
         return False
 
 
 def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """See torch.utils._python_dispatch.TorchDispatchMode."""
     if any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types):
-        # Its code would run below this mode, uncounted.
+        # The operations of the tensor's own __torch_dispatch__ would not be counted by this mode.
         raise PermissionError("a tensor with __torch_dispatch__ hides operations: do without")
     kwargs = kwargs or {}
     result = func(*args, **kwargs)
@@ -273,7 +281,10 @@ def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
 
 
 class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Refuses operands on different devices: the meta device accepts some tensors of the CPU."""
+    """Refuses operands on different devices.
+
+    Without this mode, operations on the device ``meta`` would accept some CPU tensors.
+    """
 
     MOVES = frozenset(
         {"_to_copy", "copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_",
@@ -293,12 +304,12 @@ class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[None]:
-    """Trace a ``with`` block, in this thread and in all threads that the student has started."""
+    """Trace the calls in a ``with``, in this thread and in all threads that the student started."""
     global _current
     _current = record
     try:
         with ExitStack() as stack:
-            if AUTOGRAD in record.watch:  # forbidden: record no graph
+            if AUTOGRAD in record.watch:  # autograd is forbidden: torch must record no graph
                 stack.enter_context(torch.inference_mode())
             if record.watch - record.gone or observe or one_device:
                 stack.enter_context(FUNCTIONS.within(FunctionTrace()))
@@ -311,7 +322,7 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
         _current = None
 
 
-# Functions that start a thread; no Python version has all of them.
+# Python's functions that start a thread; each Python version has some.
 STARTERS = (
     (_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
     (threading, "_start_new_thread"), (threading, "_start_joinable_thread"),
@@ -321,7 +332,8 @@ STARTERS = (
 def follow_threads() -> None:
     """Let every new thread enter both modes before it runs its own code.
 
-    Both, even if the current call needs only one: a pool's thread also serves later calls.
+    A thread enters both modes even if the current call needs only one, because the thread may be in
+    a pool and also serve later calls.
     """
     for module, name in STARTERS:
         if hasattr(module, name):
@@ -331,7 +343,7 @@ def follow_threads() -> None:
 def _starting_traced(start: Callable[..., Any]) -> Callable[..., Any]:
     def start_traced(function: Callable[..., Any], *more: Any, **options: Any) -> Any:
         def run(*arguments: Any, **keywords: Any) -> None:
-            FUNCTIONS.hold(FunctionTrace())  # the stacks are the thread's own, and end with it
+            FUNCTIONS.hold(FunctionTrace())  # the thread has its own stacks, which end with it
             OPERATIONS.hold(OperationTrace())
             function(*arguments, **keywords)
 
@@ -341,7 +353,7 @@ def _starting_traced(start: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def submission_line() -> tuple[str, int] | None:
-    """File and line of the innermost running frame that belongs to the submission."""
+    """The file and line of the innermost running frame that belongs to the submission."""
     with interpreter.open_to_guest():
         frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -351,7 +363,7 @@ def submission_line() -> tuple[str, int] | None:
     return None
 
 
-# A student's exception class cannot override this.
+# Reads an exception's traceback even if a student's class overrides the attribute.
 _traceback_of = vars(BaseException)["__traceback__"].__get__
 
 
@@ -366,7 +378,7 @@ def innermost(error: BaseException) -> TracebackType | None:
 
 
 def raised_at(error: BaseException) -> tuple[str, int] | None:
-    """File and line of the submission's innermost frame in an exception's traceback."""
+    """The file and line of the submission's innermost frame in an exception's traceback."""
     step = innermost(error)
     return (_code_of(step).co_filename, step.tb_lineno) if step else None
 
@@ -386,7 +398,7 @@ RAISING = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
 
 
 def is_stated(error: BaseException) -> bool:
-    """Whether a ``raise`` or ``assert`` in code outside torch raised an exception."""
+    """Whether an exception comes from a ``raise`` or an ``assert`` in code outside torch."""
     step = _traceback_of(error)
     while step is not None and step.tb_next is not None:
         step = step.tb_next

@@ -1,13 +1,14 @@
-"""The warm process: loads torch once, holds no secret, and forks a jail for each submission.
+"""The warm process: loads torch once, has no secret, and forks a jail for each submission.
 
-Started as ``python -I -m grader.guest.warm FD PARTS [LAYER…]``. PARTS of torch are ``whole``, or
-``usual`` for most answers; LAYER… are left out. It is not forked from the grader, and keeps only
-the environment variables that choose torch's vector instructions. It parses and holds no
-submission: it only forks.
+It is started as ``python -I -m grader.guest.warm FD PARTS [LAYER…]``. FD is the socket for
+commands. PARTS are the parts of torch to load: ``usual``, enough for most answers, or ``whole``.
+The isolation layers LAYER… are left out. The process is not forked from the grader, and keeps only
+the environment variables that choose torch's vector instructions. It never receives a submission.
 
-Its parent sends commands over a SEQPACKET socket. ``fork`` comes with the jail's end of a socket;
-the reply is a pid and a pidfd. ``reap`` waits for a dead child and reports how it ended. ``split``
-makes another warm process for another parent, without loading torch again.
+Its parent sends commands over a SEQPACKET socket. ``fork`` is sent with the jail's end of another
+socket; the reply is a pid and a pidfd. ``reap`` waits for a child that has ended, and reports the
+signal or exit code. ``split`` forks a second warm process for another parent, so that it need not
+load torch again.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ REHEARSALS = 3
 
 
 def main() -> NoReturn:
-    """Preload, report readiness, then fork on demand until the parent goes away."""
+    """Load torch, then execute commands until the parent closes the socket."""
     control = socket.socket(fileno=int(sys.argv[1]))
     whole = sys.argv[2] == "whole"
-    gc.disable()  # loading makes little garbage
+    gc.disable()  # saves time: loading torch makes little garbage
     load_torch(whole=whole)
     forget_projects()
     closed = _strip_torch()
@@ -52,7 +53,7 @@ def main() -> NoReturn:
 def _continue_as_split(
     control: socket.socket, plan: lockdown.Plan, parents: socket.socket
 ) -> NoReturn:
-    """Serve as another warm process; never return into the loop of the first."""
+    """Serve as a second warm process; never return into the loop of the first."""
     try:
         parents.close()
         _serve(control, dataclasses.replace(plan, warm_pid=os.getpid()))
@@ -61,7 +62,7 @@ def _continue_as_split(
 
 
 def _serve(control: socket.socket, plan: lockdown.Plan) -> NoReturn:
-    """Report readiness and the missing layers, then fork on demand until the parent goes away."""
+    """Send `Ready`, then execute commands until the parent closes the socket."""
     ready = Ready(plan.missing, list(plan.readable), fingerprint())
     control.send(msgspec.msgpack.encode(ready))
     commands = msgspec.msgpack.Decoder(Command)
@@ -89,7 +90,7 @@ def _serve(control: socket.socket, plan: lockdown.Plan) -> NoReturn:
                 _, status = os.waitpid(pid, 0)
                 control.send(msgspec.msgpack.encode(-os.waitstatus_to_exitcode(status)))
             case Split():
-                # If the fork fails, the other parent sees its socket closed.
+                # If the fork fails, the other parent notices that its socket is closed.
                 with socket.socket(fileno=descriptors[0]) as another, suppress(OSError):
                     if (pid := os.fork()) == 0:
                         _continue_as_split(another, plan, control)
@@ -108,15 +109,15 @@ def _strip_torch() -> str:
 
 
 def rehearsed(plan: lockdown.Plan) -> lockdown.Plan:
-    """The plan, completed with the layers that failed when a child went through it."""
-    # A child may be killed from outside: by the system, when memory runs out.
+    """The plan, with the layers that failed when a child process tried the plan."""
+    # Try several times, because the system may kill a child if memory runs out.
     reports = (report for _ in range(REHEARSALS) if (report := _report(plan)) is not None)
     missing = next(reports, {"process": "it was killed in each rehearsal"})
     return dataclasses.replace(plan, missing=missing)
 
 
 def _report(plan: lockdown.Plan) -> dict[str, str] | None:
-    """The layers that failed when a child went through a plan; None if the child was killed."""
+    """Try a plan in a child process; returns the missing layers, or None if it was killed."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -133,7 +134,7 @@ def _report(plan: lockdown.Plan) -> dict[str, str] | None:
 
 
 def _locked(plan: lockdown.Plan, limits: Fork, keep: int) -> dict[str, str]:
-    """Lock this process down; returns the missing layers, ``process`` if it fails altogether."""
+    """Lock this process down; returns the missing layers, with the key ``process`` for an error."""
     try:
         return lockdown.lock(
             plan, cpu_seconds=limits.cpu_seconds, memory_mb=limits.memory_mb, keep=keep
@@ -143,17 +144,20 @@ def _locked(plan: lockdown.Plan, limits: Fork, keep: int) -> dict[str, str]:
 
 
 def _child(jail: socket.socket, plan: lockdown.Plan, limits: Fork) -> NoReturn:
-    """Lock down, report it, then serve; never return into the warm process's loop."""
+    """Run a jail: lock this process down, report the result, and serve a submission.
+
+    Never returns into the warm process's loop.
+    """
     try:
         missing = _locked(plan, limits, jail.fileno())
         lost = {layer: why for layer, why in missing.items() if layer not in plan.missing}
-        # No student code has run yet: the trusted side can rely on this report.
+        # The trusted process can rely on this report, since no student code has run yet.
         send(jail, msgspec.msgpack.encode(lost))
         if not lost:
             from grader.guest.server import serve
 
             interpreter.hide()
-            # A file object drops descriptors that come with the data.
+            # A file object ignores file descriptors that are sent along with the data.
             requests = jail.makefile("rb")
             serve(lambda: frames.read(requests, sys.maxsize), lambda data: send(jail, data))
     finally:

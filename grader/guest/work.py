@@ -1,7 +1,8 @@
 """The worker process: loads torch once, and serves one submission after another.
 
-Started as ``python -I -m grader.guest.work`` with two pipes for standard input and output. It
-isolates no submission: it serves a student's checks on their own computer, and answers on a GPU.
+It is started as ``python -I -m grader.guest.work``, with pipes as standard input and output. It
+does not isolate a submission. It is for a student's checks on their own computer, and for grading
+on a GPU.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ TICK = 0.05  # seconds between checks of the CPU time
 
 
 class RequestLine:
-    """The pipes to the other side."""
+    """The pipes to the process that started this worker."""
 
     def __init__(self) -> None:
         self._requests, self._replies = _take_pipes()
         self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._process = os.getpid()
-        # The thread ends this process when the other side closes, even while student code runs.
+        # The thread ends this process when the pipe is closed, even while student code runs.
         threading.Thread(target=self._listen, daemon=True).start()
 
     def receive(self) -> bytes:
@@ -46,7 +47,7 @@ class RequestLine:
     def send(self, data: bytes) -> None:
         """Send a frame."""
         if os.getpid() != self._process:
-            os._exit(0)  # student code forked: the child must not reply
+            os._exit(0)  # student code has forked this process: the child must not reply
         frames.write(self._replies, data)
 
     def _listen(self) -> None:
@@ -66,12 +67,12 @@ class Clock:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def start(self, seconds: float) -> None:
-        """Start the limit for a request."""
+        """Begin a request, whose CPU time is limited."""
         self._until = process_time() + seconds
         self._running.set()
 
     def stop(self) -> None:
-        """End the limit."""
+        """End a request, and its limit."""
         self._running.clear()
         self._until = inf
 
@@ -83,7 +84,7 @@ class Clock:
 
 
 def main() -> NoReturn:
-    """Load torch, report it, then serve until the other side goes away."""
+    """Load torch, report that, and serve submissions until the pipe is closed."""
     line, clock = RequestLine(), Clock()
     version = fingerprint()
     try:
@@ -97,7 +98,7 @@ def main() -> NoReturn:
         line.send(msgspec.msgpack.encode(WorkerReady(version)))
         while True:
             begin = msgspec.msgpack.decode(line.receive(), type=Begin)
-            if begin.device == "cpu":  # a GPU's driver maps far more than it uses
+            if begin.device == "cpu":  # a GPU's driver maps far more memory than it uses
                 limit_memory(begin.memory_mb)
             _serve(line, clock, begin)
             why_not = untouched.restore()
@@ -108,7 +109,7 @@ def main() -> NoReturn:
 
 
 def _serve(line: RequestLine, clock: Clock, begin: Begin) -> None:
-    """Answer the requests of a submission, each within its CPU time."""
+    """Answer the requests for a submission, each within its CPU time."""
     from grader.guest.server import serve
 
     def receive() -> bytes | None:
@@ -121,8 +122,8 @@ def _serve(line: RequestLine, clock: Clock, begin: Begin) -> None:
         line.send(data)
 
     with warnings.catch_warnings():
-        # Removing operations from torch would affect the next submission too. A trace that reports
-        # forbidden operations is enough here: no grade depends on it.
+        # Forbidden operations are only reported. Removing them from torch would affect the next
+        # submission too. A report is enough here, since a worker's results can be forged anyway.
         serve(receive, send, begin.device, take_away=False)
 
 
@@ -142,9 +143,9 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _preload() -> Untouched:
-    """Load torch, and record the state of the process afterwards."""
+    """Load torch, and record the state of the process as it is then."""
     load_torch(whole=True)
-    # Imported late: it needs torch, and `main` reports a failure to import torch.
+    # Imported here, because the module needs torch, and `main` reports a failure to import torch.
     from grader.guest.cleanup import Untouched
 
     forget_projects()
