@@ -227,7 +227,7 @@ def bind(
             if tensor.device.type != "cpu":
                 device = tensor.device.type
     for parameter in signature.parameters:
-        # If an optional argument (such as a cache) is None, dimensions that only it has get size 0.
+        # If an argument such as a cache is None, dimensions that no other argument has get size 0.
         for spec in parameter.specs if parameter.nullable else ():
             for dimension in spec.dimensions:
                 sizes.setdefault(dimension.label, 0)

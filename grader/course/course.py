@@ -114,7 +114,7 @@ class Course:
 
     @property
     def recorded(self) -> Path:
-        """The folder of recorded results and original stubs, which a bundle has, not solutions."""
+        """The folder with recorded results and original stubs; a bundle has no solutions."""
         return self.folder / RECORDED
 
     @property
@@ -212,7 +212,10 @@ class Course:
         return self.checks_of(names) | dict.fromkeys(graders, True)
 
     def has_stubs_beside(self, answers: Path) -> bool:
-        """Whether the original stubs are in other files than the answers, which overwrite stubs."""
+        """Whether the original stubs exist, apart from the files with the student's answers.
+
+        In a clone of the kit, a student may write answers into the stub files themselves.
+        """
         return self.recorded.is_dir() or answers.resolve() != self.folder
 
     def grader_files(self) -> list[Path]:

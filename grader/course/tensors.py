@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 TWELVE = 12
-# Tensors are cached, since all submissions of a batch get the same tensors. There is a cache for
-# small tensors and one for large tensors. The first constant is the largest number of elements of a
-# tensor in the cache, the second is the number of tensors.
+# Tensors are cached, since all submissions of a batch get the same tensors. Small and large tensors
+# have separate caches. In each line below, the first constant is the largest number of elements of
+# a tensor in the cache. The second is the largest number of tensors in the cache.
 SMALL, MOST_SMALL = 2**14, 2**14
 LARGE, MOST_LARGE = 2**20, 2**5
 

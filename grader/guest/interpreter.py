@@ -251,9 +251,10 @@ def hide() -> None:
 
 
 def _without_foreign(create: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `create`, which makes modules written in C, to refuse `FOREIGN` modules and the like.
+    """Wrap `create`, which makes modules written in C, to refuse certain modules.
 
-    Made again, these modules would have all their functions back.
+    The modules in `FOREIGN`, ``_thread`` and ``_imp`` were changed. If they were made again, they
+    would have all their functions back.
     """
 
     def create_module(spec: Any, *more: Any) -> Any:

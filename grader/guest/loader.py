@@ -28,7 +28,8 @@ from grader.wire import MAX_NAME, Found, FoundStatus, Listing, SourceText, Use, 
 from grader.wire.definitions import OWN, discarded, evasions, find_definitions
 from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, read_file
 
-# The package of a submission's files: deep enough for ``from ...x import y``.
+# The package in which a submission's files are modules. It has enough levels for relative imports
+# such as ``from ...x import y``.
 PACKAGE = "submission_.of.a.student"
 RELATIVE = r"^submission_(\.of(\.a(\.student)?)?)?\.?"
 COURSE = "exercises."  # the package of units, from which answers may import other exercises

@@ -48,7 +48,7 @@ MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", "/home", "/tmp")
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps by which each jail of a warm process locks itself down."""
+    """The settings with which each jail of a warm process locks itself down."""
 
     libc: ctypes.CDLL
     warm_pid: int
@@ -407,7 +407,7 @@ DENIED = tuple(_NAMES.split())
 
 # Calls that send a signal. A jail may send signals to itself, since C libraries abort that way.
 TO_ONESELF = ("kill", "tgkill")
-# Stands in the filter for the jail's pid: see `with_pid`.
+# The placeholder in the filter that `with_pid` replaces by the jail's pid.
 OWN_PID = 0x7E57_C0DE
 
 # Calls that the filter reports as missing, because it could not check their arguments. The C

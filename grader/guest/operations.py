@@ -86,7 +86,7 @@ def look_up() -> None:
 
 @cache
 def _operations() -> Mapping[str, list[str]]:
-    """The dispatcher's operations by plain name, which several operations may have."""
+    """The names of the dispatcher's operations, grouped by plain name."""
     found = defaultdict(list)
     for operation in torch._C._dispatch_get_all_op_names():
         found[_plain(operation.partition("::")[2])].append(operation)
@@ -105,7 +105,7 @@ def _kernels() -> Mapping[str, list[str]]:
 
 @cache
 def _functions() -> Mapping[str, list[types.FunctionType]]:
-    """Torch's Python functions, by plain name."""
+    """Torch's Python functions, grouped by plain name; methods also by qualified name."""
     found = defaultdict(list)
     with warnings.catch_warnings(action="ignore"):
         for thing in gc.get_objects():
@@ -200,7 +200,8 @@ def _code(name: str) -> types.CodeType:
 # writing an element is 1, and that of a multiply-add is 1.
 
 
-# Products of matrices and vectors. The sum runs over the last axis of an argument: its position.
+# Products of matrices and vectors. Each sums over the last axis of an argument; the number is the
+# position of this argument.
 PRODUCTS = {
     "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0,
     "matmul": 0,  # recorded only if autograd is off; otherwise torch calls one of the above

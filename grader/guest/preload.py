@@ -52,7 +52,7 @@ def load_torch(*, whole: bool) -> None:
     look_up()
     if not whole:
         _run_without_compiler()
-    # oneDNN generates machine code while it computes, which `lockdown` refuses.
+    # Switch oneDNN off, since it generates machine code, which `lockdown` refuses.
     torch._C._set_mkldnn_enabled(False)
     x = torch.ones(2, 2, requires_grad=True)
     torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]

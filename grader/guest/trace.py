@@ -182,7 +182,7 @@ class Record:
 
     @property
     def operations(self) -> Operations:
-        """The counts so far."""
+        """The counts of the call's operations so far."""
         return Operations(self.count, self.largest, self.work, self.widest, self.compared)
 
     def note(self, name: str) -> None:
@@ -191,7 +191,7 @@ class Record:
             self.uses.append(Use(name, self.locate()))
 
     def leave(self, numbers: int) -> None:
-        """Count an operation for each of `numbers` numbers that are converted to Python."""
+        """Count numbers that are converted to Python, as one operation each."""
         self.count += numbers
         self.work += numbers
 

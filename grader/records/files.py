@@ -140,7 +140,7 @@ def _move_files(
 
 
 def files_in(folder: Path) -> list[Path]:
-    """All files below a folder, sorted, relative to it."""
+    """The paths of all files below a folder, sorted and relative to the folder."""
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 

@@ -17,9 +17,10 @@ TestStatus = Literal[
     "grader_error",
 ]  # fmt: skip
 
-# The test ran to its end: the result was wrong, or the answer raised an exception.
+# The statuses of a test that ran to its end: the result was wrong, or the answer raised an
+# exception.
 WRONG: tuple[TestStatus, ...] = ("failed", "error")
-# The test ran and did not pass, and the grader is not at fault.
+# The statuses of a test that ran and did not pass, without a fault of the grader.
 NOT_PASSED: tuple[TestStatus, ...] = (*WRONG, "timeout", "memory", "crashed")
 
 MatrixCell = bool | float | Literal["nan", "inf", "-inf"]
@@ -61,7 +62,7 @@ class TestResult(msgspec.Struct, frozen=True):
 
     @property
     def message_with_case(self) -> str | None:
-        """The message, with its case in front."""
+        """The message, after the case in brackets if the test has parameters."""
         return f"[{self.case}] {self.message}" if self.case and self.message else self.message
 
     __test__ = False  # keeps pytest from collecting this class
@@ -100,7 +101,7 @@ class ExerciseResult(msgspec.Struct, frozen=True):
         return bool(self.tests) and self.tests[0].status == "missing"
 
 
-# Fields that ``results.jsonl`` omits if they have these values.
+# Fields of `Grade` that ``results.jsonl`` omits if they have these values.
 USUAL: dict[str, object] = {
     "message": None, "notes": (), "device": "cpu", "late": False, "attempts": 1, "processor": "",
 }  # fmt: skip

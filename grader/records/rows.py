@@ -116,7 +116,10 @@ def letters(text: str) -> str:
 
 
 def spellings(name: str) -> set[str]:
-    """Keys for comparing names: ``Jane Mary Doe`` and ``Doe, Jane Mary`` share ``doejanemary``."""
+    """Keys of a name; two names with a common key may belong to the same person.
+
+    ``Jane Mary Doe`` and ``Doe, Jane Mary`` have the common key ``doejanemary``.
+    """
     words = re.split(r"[\s,]+", name.strip())
     return {letters("".join(words[k:] + words[:k])) for k in range(len(words))} - {""}
 

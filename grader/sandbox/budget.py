@@ -28,7 +28,7 @@ SHORT_BUT_ENDING = 1.0
 
 @dataclass(frozen=True)
 class Used:
-    """CPU seconds used, and idle seconds; those are 0 if the kernel does not report idle time."""
+    """CPU seconds used, and idle seconds (0 if the kernel does not report idle time)."""
 
     cpu: float = 0.0
     idle: float = 0.0

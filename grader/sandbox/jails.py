@@ -390,7 +390,10 @@ class Jail(Wired):
                 self._received += data
 
     def _note_rest(self) -> None:
-        """Add idle time: since the last check, the time when the jail neither ran nor waited to."""
+        """Add the time since the last check in which the jail was idle.
+
+        A jail is idle while it neither runs nor waits for a processor.
+        """
         now, before = time.monotonic(), self._at_work
         at_work, rests = _at_work(self._pid)
         self._at_work = (now, at_work)
@@ -446,7 +449,7 @@ class Jail(Wired):
 
 
 def by_signal(number: int) -> str:
-    """The sentence for a process that a signal ended."""
+    """A sentence that names the signal by which a process was ended."""
     known = {s.value: s.name for s in signal.Signals}
     return f"the process was ended by {known.get(number, f'signal {number}')}"
 

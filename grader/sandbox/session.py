@@ -78,7 +78,7 @@ class Channel(Protocol):
 
 
 class Wired(Channel):
-    """A channel to another process, over which messages travel as bytes."""
+    """A channel to another process, to which messages are sent as bytes."""
 
     idle_seconds = 0.0
 
@@ -157,7 +157,7 @@ class Session:
         self._queue: list[wire.Call] = []
         self.handles = count(1)  # numbers under which the guest keeps modules and graphs
         self._forbidden = self._forbids(first)
-        self._memory_mb = limits.memory_mb  # of the process that is running
+        self._memory_mb = limits.memory_mb  # the memory limit of the running process
         self._answered: list[wire.Run] = []  # the running test's requests so far
         self._killed = False  # whether the running test's process was killed, see `Killed`
         self.printed = ""  # text that the running test's calls printed, up to a limit

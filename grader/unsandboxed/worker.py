@@ -40,9 +40,9 @@ SLACK = 1.0
 TIDYING = 5.0  # seconds for a worker to undo a submission's changes
 GRACE = 0.25  # seconds for a process to end by itself
 TICK = 0.2  # seconds between checks for Ctrl-C, which does not interrupt a wait on Windows
-MAX_FRAME = MAX_REPLY + 2**16  # bytes
-SPARE_NEEDS = 2 * 2**30  # bytes of free memory
-CGROUP = Path("/sys/fs/cgroup")  # holds the memory limit of a container
+MAX_FRAME = MAX_REPLY + 2**16  # bytes: the longest frame to accept from a worker
+SPARE_NEEDS = 2 * 2**30  # bytes of memory that must be free for a spare worker
+CGROUP = Path("/sys/fs/cgroup")  # the folder with the memory limit of a container
 
 BackendName = Literal["auto", "jail", "worker"]
 

@@ -13,7 +13,7 @@ from typing import Any
 from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
 from grader.wire.source import DEFINITIONS, STAR, SourceFile, TopStatement
 
-# Attributes in which a syntax node holds statements, exception handlers or cases.
+# The attributes of syntax nodes that contain statements, exception handlers or cases.
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -306,7 +306,7 @@ def _evasive_word(node: ast.AST) -> str | None:
 
 
 def _dotted(node: ast.expr) -> str:
-    """The dotted name that an expression is, such as ``torch.jit.script``; "" if it is none."""
+    """An expression as a dotted name, such as ``torch.jit.script``; "" for other expressions."""
     words: list[str] = []
     while isinstance(node, ast.Attribute):
         words.append(node.attr)

@@ -70,7 +70,7 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> Te
     `home` is the type of device that this process uses; tensors are sent as CPU tensors.
     """
     if type(tensor) not in (Tensor, Parameter):
-        # A subclass may have properties with student code.
+        # Read a subclass as a plain tensor, since its properties may run student code.
         try:
             with _no_subclass():
                 tensor = _as_subclass(tensor, Tensor)

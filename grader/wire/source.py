@@ -153,7 +153,11 @@ class SourceFile:
 
     @cached_property
     def _searchable(self) -> str:
-        """The file's text; followed by its NFKC form, as Python normalises names, unless ASCII."""
+        """The text in which to search for names.
+
+        Python normalises names to NFKC. Therefore the text also contains its own NFKC form, unless
+        the file is ASCII.
+        """
         text = "\n".join(self.lines)
         return text if text.isascii() else text + unicodedata.normalize("NFKC", text)
 
@@ -225,7 +229,7 @@ def without_magics(cell: str) -> str:
     if cell.lstrip().startswith("%%"):
         magic = cell.lstrip().split(None, 1)[0]
         if magic not in ("%%time", "%%timeit", "%%capture"):
-            return "\n" * cell.count("\n")  # a cell in another language
+            return "\n" * cell.count("\n")  # the cell is in another language, such as %%bash
     lines = []
     for line in cell.split("\n"):
         bare = line.strip()
