@@ -83,7 +83,7 @@ def check(
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the public checks on your answers, and say what is wrong first.
+    """Run the public checks on your answers, and show which part is wrong.
 
     With --show or --pdb, look closer at one exercise. Your code then runs in this process, and
     Ctrl-C stops an endless loop.
@@ -455,8 +455,9 @@ def watch(
 ) -> None:
     """Show an exercise, and check it whenever you save.
 
-    --plain has no keys, and changes the exercise when you save another one. Type in another
-    terminal what the keys do: grader hint NAME, list, check NAME --show, reset NAME. Ctrl-C stops.
+    --plain has no keys. To change the exercise, save another exercise. In place of keys, type
+    commands in another terminal: grader hint NAME, list, check NAME --show, reset NAME. Ctrl-C
+    stops the command.
     """
     from grader.student.watch import run_watch
 

@@ -73,7 +73,7 @@ STUDENT_TABLES = ("grades", "earlier", "people", "adjustments")  # those with a 
 
 
 class Gradebook:
-    """Grades of one course in one folder."""
+    """The grades of one course, stored in one folder; see `open_gradebook`."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         self.folder = folder

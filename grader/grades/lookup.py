@@ -109,9 +109,8 @@ def _first_failed(result: ExerciseResult) -> TestResult | None:
     """The first failed test that carries points; without one, the first test that did not pass."""
     open_ = [test for test in result.tests if test.status != "passed"]
     failed = [test for test in open_ if test.status not in ("skipped", "missing")]
-    failed.sort(
-        key=lambda test: test.name == BASES
-    )  # to the end: it only refers to another exercise
+    # Sort the check of prerequisites to the end: it only refers to another exercise.
+    failed.sort(key=lambda test: test.name == BASES)
     return next((test for test in failed if test.max), None) or next(iter(failed or open_), None)
 
 

@@ -3,7 +3,7 @@
 By itself, otter runs a submission and its tests in one kernel, and unpickles a file that the kernel
 wrote. Therefore no part of a submission may reach otter's kernel: not its cells, not its metadata
 (which names tests and kernels), not its files (a kernel imports from its working directory). The
-plugin gives otter an empty notebook and replaces its results.
+plugin gives otter an empty notebook, and replaces otter's results by its own.
 
 otter unpacks an autograder into ``source/``, and copies the submission into ``submission/``. It
 also copies the autograder's files into ``submission/``, including the solutions.

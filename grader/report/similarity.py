@@ -66,7 +66,7 @@ class _Text:
     runs: Runs  # a hash of the run that begins at each token
     lines: NDArray[np.int32]  # the line of each token
     parts: tuple[tuple[int, str], ...]  # the first token of each file or cell, and its name
-    code: bytes | None  # a hash of the exact code; None if all of it comes from the stubs
+    code: bytes | None  # a hash of the exact code; None if all of the code comes from the stubs
 
 
 @dataclass(frozen=True)

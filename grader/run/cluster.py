@@ -123,7 +123,7 @@ class _Item(Task[Submission]):
     """A submission without a grade so far."""
 
     answer: Future[bytes | None] | None = None
-    done: bool = False  # graded, even if the answer has not arrived yet
+    done: bool = False  # whether a worker has graded it, even if the grade has not arrived yet
 
 
 @dataclass(eq=False)

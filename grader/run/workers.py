@@ -88,7 +88,7 @@ def share(
 # --- lost workers --------------------------------------------------------------------------------
 #
 # A worker may be killed, for example when memory runs out. The item that it worked on is tried
-# again, alone in another worker; items that only waited there are not counted as tried.
+# again, alone in another worker. Items that only waited at the killed worker do not count as tried.
 
 
 @dataclass(eq=False)
@@ -99,7 +99,7 @@ class Task(Generic[WorkItem]):
     lost: list[str] = field(default_factory=list)  # workers that ended while they worked on it
 
     def lose(self, worker: str) -> bool:
-        """Note a worker that ended while it worked on the item; return whether to give it up."""
+        """Note a worker that ended during work on the item; return whether to give the item up."""
         self.lost.append(worker)
         return len(self.lost) == TRIES
 

@@ -13,7 +13,7 @@
   button.hidden = false;
 }
 
-// Who follows a link to an exercise wants to read it.
+// A link to a folded exercise unfolds the exercise.
 {
   const unfold = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));

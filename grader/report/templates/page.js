@@ -1,6 +1,6 @@
 "use strict";
 
-// On paper nothing is folded, and nothing is changed on the screen.
+// Unfold all details for printing, and fold them again afterwards.
 {
   const folded = [];
   const unfold = (paper) => {

@@ -1,6 +1,6 @@
 const tables = [...document.querySelectorAll("table")];
 
-// --- sorting: by the text of a column, or by its numbers; what is not known comes last ------------
+// --- sorting: by the text or the numbers of a column; unknown values come last --------------------
 
 {
   const order = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
@@ -32,7 +32,7 @@ const tables = [...document.querySelectorAll("table")];
       const head = button.closest("th");
       button.addEventListener("click", () => {
         const now = head.getAttribute("aria-sort");
-        // Large numbers are asked for first, and names from A.
+        // The first click sorts numbers from the largest, and names from A.
         const first = head.matches(".number, .upright");
         sort(table, head, now === "none" ? first : now === "ascending");
       });
@@ -40,13 +40,14 @@ const tables = [...document.querySelectorAll("table")];
   }
 }
 
-// --- filtering: every word must be found; a student is also found by mistakes ---------------------
+// --- filtering: a row is shown if it contains every word; a student's row contains the mistakes ---
 
 {
   const field = document.getElementById("filter");
   const shown = document.getElementById("shown");
   const plain = (text) => text.toLocaleLowerCase();
-  // Name and status of a student, and not the points; a mistake and its exercise, and not by whom.
+  // The first two cells: a student's name and status without points, or a mistake and its exercise
+  // without the names of students.
   const first = (row) => [...row.cells].slice(0, 2).map((cell) => plain(cell.textContent));
   const mistakes = [...document.querySelectorAll("tr[id^=m]")].map(first);
   const text = (row) => {
@@ -74,7 +75,7 @@ const tables = [...document.querySelectorAll("table")];
   field.addEventListener("input", filter);
   field.closest("[hidden]").hidden = false;
 
-  // Who follows a link to a row wants to see it, whatever is typed.
+  // A link to a row that the filter hides empties the filter.
   addEventListener("hashchange", () => {
     const row = document.getElementById(location.hash.slice(1));
     if (!row?.hidden) return;

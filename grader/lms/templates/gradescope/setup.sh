@@ -45,5 +45,5 @@ if [ -f "$source/pip.conf" ]; then
 fi
 "$environment/bin/python" -m pip install --disable-pip-version-check "$source"
 
-# For the log. A container may lack some layers: each result names the active layers.
+# Write the isolation layers into the log. Each result also names the active layers.
 "$environment/bin/grader" doctor --course "$source" || true
