@@ -137,7 +137,7 @@ def two_matrices(make, dtype=torch.float32):
 
 @rung.shape("bilinear_form")
 def test_bilinear_form_is_as_wide_as_the_tokens(student, make):
-    """The result has a row for each feature of the query, a column for each of the key."""
+    """The result has a row and a column for each feature of a token."""
     student.bilinear_form(*two_matrices(make))
 
 

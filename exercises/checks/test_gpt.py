@@ -490,7 +490,7 @@ def test_generate_leaves_the_prompt_alone(student, make):
 
 
 def assert_chooses(student, reference, logits, draws, *settings):
-    """Fail unless the student's id is ours for each u."""
+    """Fail unless the student chooses the token id of the reference for each random number."""
     theirs = [student.sample_next(logits, u, *settings) for u in draws]
     ours = [reference.sample_next(logits, u, *settings) for u in draws]
     for u, their_id, our_id in zip(draws, theirs, ours, strict=True):

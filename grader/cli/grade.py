@@ -169,9 +169,9 @@ def grade(
 
     A student's name comes from the file, the folder or the download. Of several submissions by one
     student, the last counts. If it is unclear which is last, that student is not graded, and the
-    exit code is 1. Grading a student again in the same folder replaces the grade. A grade is reused
-    if nothing changed that decides it, so after an interruption the same call continues. The
-    gradebook keeps the roster.
+    exit code is 1. Grading a student again in the same folder replaces the grade. If nothing that
+    decides a grade has changed, the grade is reused. After an interruption, repeat the command: it
+    continues where it stopped. The gradebook keeps the roster.
     """
     given = list(paths or [])
     kind: DisplayKind = (

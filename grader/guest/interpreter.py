@@ -4,8 +4,9 @@ The kernel's layers protect other processes and files from a submission. This la
 for a submission to bypass torch's dispatcher, or to reach the kit's objects in its own process. It
 removes only features that an answer does not need:
 
-- `strip` runs once, in the warm process. It removes the parts of torch's C module that compute
-  without the dispatcher (the static runtime, TorchScript's compiler) or that switch modes off.
+- `strip` runs once, in the warm process. It removes two kinds of functions from torch's C module:
+  those that compute without the dispatcher (the static runtime, TorchScript's compiler), and those
+  that switch off the modes that count operations.
 - `close` runs in each jail. It refuses ctypes, the garbage collector's lists of objects, frames,
   tracers, and files of torch that are not loaded yet. Python calls an audit hook before each of
   these actions, and an audit hook cannot be removed.
@@ -181,8 +182,8 @@ def close(folder: str, *, whole: bool) -> None:
 def _called_from(path: str, depth: int) -> bool:
     """Whether the innermost `depth` frames above the audit hook all run code of the file `path`.
 
-    With depth 2, a library's function that returns frames to student code is refused. A library
-    that uses frames to print a traceback is not refused.
+    With depth 2, the function that asks for a frame and its caller must both be in `path`. So a
+    library may use frames itself, to print a traceback, but may not get them for student code.
     """
     with open_to_guest():
         caller: types.FrameType | None = sys._getframe(2)  # above the hook

@@ -93,7 +93,7 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
     no_landlock = _no_landlock(libc)
     if no_landlock:
         missing.setdefault("landlock", no_landlock)
-    # Jails inherit both restrictions; the warm process itself needs no privileges either.
+    # Forbid new privileges and drop all capabilities: jails inherit this, and need neither.
     if "no_new_privs" not in missing and libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         missing["no_new_privs"] = _reason("prctl")
     for capability in range(CAP_LAST + 1):

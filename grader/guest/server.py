@@ -76,7 +76,10 @@ class _Passed:
         return leaf.clone() if data.requires_grad else leaf
 
     def moved(self, arguments: Sequence[Any]) -> list[int]:
-        """The positions of tensors that student code moved or removed in lists and dictionaries."""
+        """The indices in `given` of tensors that student code moved, removed or pushed out.
+
+        Student code can do so in the lists and dictionaries that it was passed.
+        """
         now = list(payload.tensors_of(arguments))
         gone = [n for n, t in enumerate(self.given) if n >= len(now) or now[n] is not t]
         return gone or [len(self.given) - 1] * (len(now) > len(self.given) > 0)

@@ -56,8 +56,8 @@ def check_exercises(
 ) -> list[ExerciseResult]:
     """Grade these exercises; a wrong exercise is graded again together with its prerequisites.
 
-    The mistake may be in a prerequisite. Prerequisites are the exercises that the answer uses, and
-    those that the exercise requires and that are not among the `solved`.
+    The mistake may be in a prerequisite: an exercise that the answer uses, or one that the course
+    requires before it. A required exercise that is among the `solved` is left out.
     """
     from grader.grading.ladder import grade_exercises
 

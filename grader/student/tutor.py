@@ -43,7 +43,7 @@ when the student wants one."""
 
 
 class Tutor:
-    """The tools of the server, which share open checks; torch is loaded at the first check."""
+    """The tools of the server. They share one `Checks`, which loads torch at the first check."""
 
     def __init__(self, course: Course, backend: BackendName = "auto") -> None:
         course.require_answers()

@@ -162,7 +162,7 @@ def test_bilinear_form_has_the_shape_of_the_contract(student, make, d_in, d_out)
 @rung.value("bilinear_form", points=5)
 @pytest.mark.parametrize(("d_in", "d_out"), FORMS)
 def test_bilinear_form_agrees_with_the_reference(student, reference, make, d_in, d_out):
-    """The result has a row for each feature of the query, a column for each of the key."""
+    """The result has a row and a column for each feature of a token."""
     matrices = two_matrices(make, d_in, d_out)
     assert_agrees(student.bilinear_form(*matrices), reference.bilinear_form(*matrices))
 
