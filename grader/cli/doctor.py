@@ -20,7 +20,7 @@ from grader.records.faults import CallError, HostFault
 from grader.records.rows import counted
 
 PACKAGES = (
-    "torch", "numpy", "pytest", "msgspec", "safetensors", "typer", "rich", "textual", "watchfiles",
+    "torch", "numpy", "pytest", "msgspec", "typer", "rich", "textual", "watchfiles",
 )  # fmt: skip
 GRADING = ("jaxtyping", "sandlock", "pyseccomp")  # libraries that students do not need
 State = Literal["well", "bad", "absent"]  # absent: missing, but not needed here
