@@ -1,4 +1,4 @@
-"""The entry point of ``grader``, as a script or as ``python -m grader``.
+"""The entry point of ``grader``, as a script or as ``python -I -m grader``.
 
 It imports the program, runs the command, and exits without a traceback on Ctrl-C.
 

@@ -269,7 +269,7 @@ def test_causal_attention_has_the_shape_of_the_statement(student, make, batch, t
 
 
 def alike(student, reference, *arguments):
-    """The student's layer with the weights of the reference, and the reference."""
+    """The student's CausalAttention with the weights of the reference's, and that one too."""
     theirs, ours = student.CausalAttention(*arguments), reference.CausalAttention(*arguments)
     adopt(theirs, ours)
     return theirs, ours

@@ -375,7 +375,7 @@ def points(grade: Grade) -> dict[str, float]:
     return {exercise.name: exercise.points for exercise in grade.exercises}
 
 
-def test_who_kills_its_own_process_is_believed_the_second_time(
+def test_a_submission_that_kills_its_own_process_is_believed_the_third_time(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jails = 0
@@ -390,7 +390,7 @@ def test_who_kills_its_own_process_is_believed_the_second_time(
     grade = grade_text(desk, "import os\ndef center(x):\n    os.kill(os.getpid(), 9)\n")
     (center,) = (exercise for exercise in grade.exercises if exercise.name == "center")
     assert [test.status for test in center.tests].count("crashed") == 2
-    assert (center.points, jails) == (0, 4)  # a public and a hidden test, each in two jails
+    assert (center.points, jails) == (0, 6)  # a public and a hidden test, each in three jails
 
 
 def test_the_work_of_a_process_that_was_killed_is_done_by_another(
