@@ -27,11 +27,14 @@ STAND_IN = "yours comes here once it is solved"
 VARYING = {"all_ones", "allclose", "cache", "cost", "memory", "one_product", "shortcuts", "tables"}
 
 
+PROGRESS = shutil.ignore_patterns("progress.txt", ".checked.txt")  # of whoever works in this clone
+
+
 @pytest.fixture(scope="module")
 def unsolved(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """The course as a student gets it."""
     folder = tmp_path_factory.mktemp("unsolved") / "exercises"
-    shutil.copytree(REAL, folder)
+    shutil.copytree(REAL, folder, ignore=PROGRESS)
     return load_course(folder)
 
 
@@ -39,7 +42,7 @@ def unsolved(tmp_path_factory: pytest.TempPathFactory) -> Course:
 def solved(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """The course in which somebody has solved all: with the references."""
     folder = tmp_path_factory.mktemp("solved") / "exercises"
-    shutil.copytree(REAL, folder)
+    shutil.copytree(REAL, folder, ignore=PROGRESS)
     for unit in COURSE.units:
         text = COURSE.reference_file(unit.name).read_text("utf-8")
         own = re.sub(r"^from \.(\w+) import", r"from \1 import", text, flags=re.MULTILINE)
