@@ -235,7 +235,7 @@ class Session:
 
         Raises `StudentLost` if the process with the test's objects has ended.
         """
-        self._time_left()
+        self._require_process()
         self._queue.append(call)
 
     def run(self, *calls: wire.Call) -> list[wire.Outcome]:
@@ -275,10 +275,14 @@ class Session:
         if self.listens:
             self.calls += map(StudentCall, calls, outcomes)
 
-    def _time_left(self) -> Left:
-        """The time left for the next call; raises `StudentLost` if there is no process."""
+    def _require_process(self) -> None:
+        """Raise `StudentLost` if the running test's process has ended."""
         if self._channel is None:
             raise StudentLost("crashed", "its process is gone since an earlier call of this test")
+
+    def _time_left(self) -> Left:
+        """The time left for the next request; raises `StudentLost` without a process."""
+        self._require_process()
         return self._budget.left(self._used())
 
     def _used(self) -> Used:
