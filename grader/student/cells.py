@@ -16,7 +16,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from traceback import walk_stack, walk_tb
 from types import TracebackType
@@ -138,7 +138,7 @@ class Cells:
         """A sentence with a similar name, or with a module to import; empty if there is neither."""
         if name in sys.stdlib_module_names:
             return NOT_IMPORTED.format(name=name)
-        files = (read_file(SourceText("cell.ipynb", (text,))) for text in self.ran)
+        files = map(_parsed, self.ran)
         known = {own for file in files for own in _definitions(file)}
         known |= course.exercises.keys() if course is not None else set()
         near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=NEAR)
@@ -205,7 +205,7 @@ class Cells:
         """A sentence about a later cell probably meant to define this name; empty if none."""
         made = [n for n, text in enumerate(self.ran) if _makes(text, name)]
         for count in range(made[-1] + 1, len(self.ran)) if made else ():
-            file = read_file(SourceText("cell.ipynb", (self.ran[count],)))
+            file = _parsed(self.ran[count])
             if any(broken == name for broken, *_ in file.broken):
                 return NOT_READ.format(count=count, name=name)
             for other in {*_definitions(file)} - {*exercises}:
@@ -254,9 +254,14 @@ def _so_far(cell: str, line: int | None) -> str:
     return "\n".join(cell.split("\n")[: ends[-1]]) if ends else cell
 
 
+@lru_cache(maxsize=512)  # a check looks for each exercise in all cells
+def _parsed(cell: str) -> SourceFile:
+    return read_file(SourceText("cell.ipynb", (cell,)))
+
+
 def _makes(text: str, name: str) -> TopStatement | None:
     """The last statement of a cell that binds a name; None if there is no such statement."""
-    file = read_file(SourceText("cell.ipynb", (text,)))
+    file = _parsed(text)
     if not file.mentions(name):
         return None
     return next((s for s in reversed(file.statements) if name in s.makes), None)
