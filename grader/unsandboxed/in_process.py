@@ -12,7 +12,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from functools import cache
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -141,7 +141,7 @@ class _Ours(Guest):
         return super()._raised(error, uses)
 
 
-@cache
+@lru_cache(maxsize=1024)  # the references, and the variants in use: not all variants for good
 def _found(name: str, definition: Any) -> wire.Found:
     """The listing that a jail would report for a definition.
 
