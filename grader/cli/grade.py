@@ -78,7 +78,7 @@ OnlyOption = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="NAME", help="Just this exercise or unit; may be repeated."),
 ]
-LoseOption = Annotated[
+ReplaceOption = Annotated[
     bool, typer.Option("--replace", help="Delete grades in DIR that this run does not make again.")
 ]
 IsolationOption = Annotated[
@@ -155,7 +155,7 @@ def grade(
     seed: SeedOption = None,
     only: OnlyOption = None,
     assignment: AssignmentOption = None,
-    replace: LoseOption = False,
+    replace: ReplaceOption = False,
     isolation: IsolationOption = "strong",
     device: DeviceOption = "cpu",
     fresh: FreshOption = False,

@@ -110,7 +110,7 @@ def _add(name: str, bundle: Bundle) -> None:
             count = _recorded(write, opened, to, replace, jobs)
         else:
             count = len(write(opened, to, replace=replace))
-        for line in bundle.said(to, count):
+        for line in bundle.next_steps(to, count):
             print(line)
 
     own = {option: OPTIONS[option] for option in bundle.options}

@@ -176,7 +176,7 @@ def arrivals_lines(arrivals: Arrivals) -> Iterator[Text]:
     absent = {key: one for key, one in arrivals.people.items() if key not in arrivals.conflicts}
     for one in arrivals.submissions:
         style = "" if one.status == "ready" else "yellow"
-        yield Text(safe(_hand_in(one, arrivals.people)), style=style)
+        yield Text(safe(_arrival(one, arrivals.people)), style=style)
         for student in one.members:
             absent.pop(student, None)
     for student, person in sorted(absent.items()):
@@ -193,7 +193,7 @@ def conflict_lines(arrivals: Arrivals) -> Iterator[Text]:
         yield Text(safe(NOT_GRADED.format(why)), style="yellow")
 
 
-def _hand_in(one: Submission, people: Mapping[str, Person]) -> str:
+def _arrival(one: Submission, people: Mapping[str, Person]) -> str:
     """``doejane Jane Doe (late, 2 times): 1 file: softmax.py``."""
     members = [_named(student, people) for student in one.group]
     about = [*members, *["late"] * one.late, *[f"{one.attempts} times"] * (one.attempts > 1)]

@@ -117,42 +117,42 @@ def grade_exercises(
     `solved` are the exercises that were right in an earlier check.
     """
     chosen = [name for name in desk.tests if names is None or name in names]
-    tried: dict[str, _Tried] = {}
+    attempts: dict[str, _Attempt] = {}
     # Exercises that forbid the same functions share a process, so they are tried together.
     served_by = desk.forbidden.__getitem__
     for _, together in groupby(sorted(chosen, key=served_by), key=served_by):
-        tried |= _try(desk, seat, list(together))
-    ends = {name: [*one.first(), *one.results] for name, one in tried.items()}
+        attempts |= _run_tests(desk, seat, list(together))
+    ends = {name: [*one.engine_checks(), *one.results] for name, one in attempts.items()}
     graded: list[ExerciseResult] = []
     for name in chosen:
-        results = _following(desk, name, tried)
-        told = at_fault(desk, seat, name, results, ends, solved)
-        graded.append(_scored(desk, name, tried[name].first(told), results))
+        results = _following(desk, name, attempts)
+        bases = at_fault(desk, seat, name, results, ends, solved)
+        graded.append(_scored(desk, name, attempts[name].engine_checks(bases), results))
     return graded
 
 
 def grade_alone(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     """Grade one exercise, without looking for mistakes in the exercises that its answer uses."""
-    tried = _try(desk, seat, [name])[name]
-    return _scored(desk, name, tried.first(), tried.results)
+    attempt = _run_tests(desk, seat, [name])[name]
+    return _scored(desk, name, attempt.engine_checks(), attempt.results)
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _Attempt:
     """The results of one exercise's tests."""
 
-    firsts: list[TestResult]  # the engine's checks: the answer exists, and its signature is right
+    own: list[TestResult]  # the engine's own checks: the answer exists, its signature is right
     results: list[TestResult]
     answers: Answers = field(default_factory=dict)  # the outcomes of all cases
     known: Variant | None = None  # the known mistake that gives the same results
     forbidden: TestResult | None = None  # the check for forbidden operations, if some are forbidden
 
-    def first(self, bases: Iterable[TestResult] = ()) -> list[TestResult]:
-        """The engine's own checks, in the order in which students read them.
+    def engine_checks(self, bases: Iterable[TestResult] = ()) -> list[TestResult]:
+        """The results of the engine's own checks, in the order in which students read them.
 
-        `bases` is the check that names wrong bases; it comes before forbidden operations.
+        `bases` has the result that names wrong bases, if there are any.
         """
-        return [*self.firsts, *bases, *([self.forbidden] if self.forbidden else [])]
+        return [*self.own, *bases, *([self.forbidden] if self.forbidden else [])]
 
     @property
     def wrong(self) -> bool:
@@ -174,7 +174,7 @@ class _Tried:
         return next(n for n, result in enumerate(self.results) if result.status in WRONG)
 
 
-def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
+def _run_tests(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Attempt]:
     """Run the tests of these exercises in one process: all public checks, then all hidden tests.
 
     The result of a public check is shown in full. Code that has seen the inputs of a hidden test
@@ -185,16 +185,16 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
         seat.calls.before.changed.clear()  # public checks have reported these changes already
         for climb in climbs:
             climb.run(hidden)
-    tried = {climb.name: climb.tried() for climb in climbs}
+    attempts = {climb.name: climb.attempt() for climb in climbs}
     for climb in climbs:
-        if tried[climb.name].wrong:
-            tried[climb.name] = _behaving(tried[climb.name], climb.discarded())
-    unnamed = [name for name, one in tried.items() if one.gave_a_result and one.known is None]
+        if attempts[climb.name].wrong:
+            attempts[climb.name] = _behaving(attempts[climb.name], climb.discarded())
+    unnamed = [name for name, one in attempts.items() if one.gave_a_result and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
         seat.session.close()  # `behaves` then gets a new process, which has seen no hidden test
     for name in unnamed:
-        tried[name] = _behaving(tried[name], behaves(desk, seat, name))
-    return tried
+        attempts[name] = _behaving(attempts[name], behaves(desk, seat, name))
+    return attempts
 
 
 class Climb:
@@ -204,19 +204,19 @@ class Climb:
         self.name = name
         self._desk, self._seat = desk, seat
         self._found = seat.calls.found[name]
-        self._firsts = [_exists(self._found, seat.session.in_cells)]
+        self._own = [_exists(self._found, seat.session.in_cells)]
         self._top = len(rung.order)  # tests of higher rungs do not run
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: dict[CaseName, Given] = {}
-        if self._firsts[0].status == "passed":
-            self._firsts.append(_signature(self._found, desk.oracle.contracts[name]))
+        if self._own[0].status == "passed":
+            self._own.append(_signature(self._found, desk.oracle.contracts[name]))
         if self.hindrance is not None:
             self._top = NOWHERE
 
     @property
     def hindrance(self) -> TestResult | None:
         """The failed check because of which no test can run; None if tests can run."""
-        return self._firsts[-1] if self._firsts[-1].status != "passed" else None
+        return self._own[-1] if self._own[-1].status != "passed" else None
 
     def cases(self, tests: Iterable[Test]) -> Iterator[tuple[Test, Case, Transcript]]:
         """Play the cases of each test, up to the test's first case that does not pass.
@@ -286,30 +286,30 @@ class Climb:
                 test, counted.status, counted.message, counted.picture, at, broken
             )
 
-    def tried(self) -> _Tried:
+    def attempt(self) -> _Attempt:
         """The results of all tests; wrong results name the known mistake that explains them."""
-        there = self._firsts[0].status
+        there = self._own[0].status
         rest: TestStatus = "missing" if there == "missing" else "skipped"
         results = [
             self._results.get(test.key) or _result(test, rest)
             for test in self._desk.tests[self.name]
         ]
         if there != "passed":
-            return _Tried(self._firsts, results)
+            return _Attempt(self._own, results)
         diagnosis = self._desk.diagnosis
         failed = any(result.status in WRONG for result in results)
         known = diagnosis.name(self.name, self._answers) if diagnosis and failed else None
         if known is not None:
             results = _named(results, known.title, known.hint)
-        return _Tried(self._firsts, results, self._answers, known, self.forbidden())
+        return _Attempt(self._own, results, self._answers, known, self.forbidden())
 
 
-def _behaving(tried: _Tried, lines: tuple[str, ...]) -> _Tried:
+def _behaving(attempt: _Attempt, lines: tuple[str, ...]) -> _Attempt:
     """Add these lines on the answer's behaviour to the result of the first wrong test."""
-    at = tried.first_wrong
-    so_far = tried.results[at].behaviour
-    first = msgspec.structs.replace(tried.results[at], behaviour=(*so_far, *lines))
-    return replace(tried, results=[*tried.results[:at], first, *tried.results[at + 1 :]])
+    at = attempt.first_wrong
+    so_far = attempt.results[at].behaviour
+    first = msgspec.structs.replace(attempt.results[at], behaviour=(*so_far, *lines))
+    return replace(attempt, results=[*attempt.results[:at], first, *attempt.results[at + 1 :]])
 
 
 def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestResult]:
@@ -322,14 +322,14 @@ def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestR
     ]
 
 
-def _following(desk: Desk, name: str, tried: Mapping[str, _Tried]) -> list[TestResult]:
+def _following(desk: Desk, name: str, attempts: Mapping[str, _Attempt]) -> list[TestResult]:
     """An exercise's results; failures name an earlier exercise's mistake if that is the cause."""
-    own = tried[name]
+    own = attempts[name]
     wrong = {test for (test, _), given in own.answers.items() if not given.passed}
     if desk.diagnosis is None or not wrong:
         return own.results
     for base in below(desk.course, name):
-        known = tried[base].known if base in tried else None
+        known = attempts[base].known if base in attempts else None
         if known is not None and desk.diagnosis.follows(name, known, own.answers):
             tests = {(test.name, test.hidden) for test in desk.tests[name] if test.key in wrong}
             return [
@@ -393,7 +393,10 @@ def _result(
 
 
 def _scored(
-    desk: Desk, name: str, firsts: list[TestResult], results: list[TestResult]
+    desk: Desk,
+    name: str,
+    engine_checks: list[TestResult],
+    results: list[TestResult],
 ) -> ExerciseResult:
     """Turn the tests' weights into points.
 
@@ -405,7 +408,7 @@ def _scored(
     any_hidden = any(result.hidden for result in results)
     weights = [r.max if r.hidden or not any_hidden else 0.0 for r in results]
     shares = share_out(exercise.thousandths, weights)
-    voided = any(first.name == OPERATIONS and first.status == "failed" for first in firsts)
+    voided = any(one.name == OPERATIONS and one.status == "failed" for one in engine_checks)
     earned = [
         share if result.status == "passed" and not voided else 0
         for share, result in zip(shares, results, strict=True)
@@ -413,7 +416,7 @@ def _scored(
     missed = _missed(desk, name, results)
     if missed and 2 * sum(earned) > exercise.thousandths:
         earned = share_out(exercise.thousandths // 2, [float(points) for points in earned])
-        firsts = [*firsts, _heart(desk, name, missed)]
+        engine_checks = [*engine_checks, _heart(desk, name, missed)]
     tests = [
         msgspec.structs.replace(
             result, points=from_thousandths(points), max=from_thousandths(share)
@@ -425,7 +428,7 @@ def _scored(
         desk.course.unit_of[name],
         from_thousandths(sum(earned)),
         exercise.points,
-        (*firsts, *tests),
+        (*engine_checks, *tests),
         desk.unchecked(name),
     )
 

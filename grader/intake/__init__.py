@@ -10,8 +10,8 @@ The author of an unreadable file gets a line about it; the other submissions are
 """
 
 from grader.intake.arrivals import Arrivals, find_submissions, read_submission, take_in
-from grader.intake.files import Submission
 from grader.intake.roster import NO_ROSTER, Roster, read_roster
+from grader.intake.submission import Submission
 
 __all__ = [
     "NO_ROSTER",

@@ -20,7 +20,6 @@ from grader.intake.files import (
     FoundFile,
     Other,
     Problem,
-    Submission,
     Unreadable,
     folder_files,
     name_of,
@@ -33,6 +32,7 @@ from grader.intake.files import (
 )
 from grader.intake.names import ARCHIVES, DOCUMENTS, SKIPPED, SOURCES, ZIP, escaped, shown, suffix
 from grader.intake.roster import NO_ROSTER, Claim, Roster, all_of, conflicts_of, left_over
+from grader.intake.submission import Submission
 from grader.records.faults import CallError
 from grader.records.rows import Person, counted, some_of
 from grader.records.saves import saves, snapshot
@@ -227,17 +227,17 @@ def _downloaded(path: Path, made: Downloads, units: set[str]) -> tuple[list[_Arr
     """The submissions in a download, and the names at its top that belong to no submission."""
     with items_of(path, {made.folder}) as items:
         uploads = made.uploads(items, units)
-        used = {item.parts[0] for hand_in in uploads for item in hand_in.files.values()}
+        used = {item.parts[0] for upload in uploads for item in upload.files.values()}
         names = {item.parts[0] for item in items}
         arrived = [
             _Arrived(
                 path,
-                read_upload(hand_in),
-                hand_in.people,
-                (made.system, hand_in.number),
-                hand_in.moment,
+                read_upload(upload),
+                upload.people,
+                (made.system, upload.number),
+                upload.moment,
             )
-            for hand_in in uploads
+            for upload in uploads
         ]
         return arrived, [shown(name) for name in sorted(names - used - {*made.made(names)})]
 
@@ -450,16 +450,16 @@ def _kind(place: Path) -> str:
 # Watches a folder in which submissions arrive.
 
 
-HAND_INS = (*SOURCES, *ARCHIVES, *DOCUMENTS, ".txt")  # a renamed source may end in .txt
+SUBMITTED = (*SOURCES, *ARCHIVES, *DOCUMENTS, ".txt")  # a renamed source may end in .txt
 
 
 def arriving(
     folder: Path, course: Course, roster: Roster, stop: Event, downloads: Sequence[Downloads] = ()
 ) -> Iterator[Arrivals]:
     """Yield the folder's arrivals now, and after each change, until `stop` is set."""
-    seen = snapshot([folder], HAND_INS, SKIPPED)
+    seen = snapshot([folder], SUBMITTED, SKIPPED)
     yield _look(folder, course, roster, downloads)
-    for _ in saves([folder], HAND_INS, SKIPPED, seen, stop):
+    for _ in saves([folder], SUBMITTED, SKIPPED, seen, stop):
         yield _look(folder, course, roster, downloads)
 
 

@@ -18,12 +18,12 @@ from grader.intake.archives import archive_files, zip_items
 from grader.intake.files import (
     FileItem,
     FoundFile,
-    Submission,
     item_on_disk,
     read_files,
     unread,
 )
 from grader.intake.names import SOURCES, ZIP, shown, skipped, suffix
+from grader.intake.submission import Submission
 from grader.records.rows import Person
 
 
@@ -127,11 +127,11 @@ def without_top(items: Sequence[FileItem], kept: Collection[str | None] = ()) ->
     return [replace(item, parts=item.parts[1:]) for item in items]
 
 
-def read_upload(hand_in: Upload) -> Submission:
+def read_upload(upload: Upload) -> Submission:
     """Read the files of an upload as a submission."""
-    sources, problems = read_files(_found(hand_in.files))
+    sources, problems = read_files(_found(upload.files))
     return Submission(
-        shown(hand_in.who), sources, problems, late=hand_in.late, attempts=hand_in.attempts
+        shown(upload.who), sources, problems, late=upload.late, attempts=upload.attempts
     )
 
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from grader.intake.names import (
     ARCHIVES,
@@ -316,30 +316,6 @@ def _text(cell: Any, key: str) -> str:
 
 
 # --- one submission ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Submission:
-    """The text that a student or a group submitted."""
-
-    student: str
-    sources: tuple[SourceText, ...]
-    problems: tuple[str, ...] = ()  # a line for each unreadable file
-    group: tuple[str, ...] = ()  # students who get the grade, unless it is `student` alone
-    late: bool = False  # as the learning system marks it
-    attempts: int = 1  # how many there were; this is the last
-
-    @property
-    def members(self) -> tuple[str, ...]:
-        """The students who get the grade."""
-        return self.group or (self.student,)
-
-    @property
-    def status(self) -> Literal["ready", "unreadable", "empty"]:
-        """``empty`` if there is no file, ``unreadable`` if no file could be read."""
-        if self.sources:
-            return "ready"
-        return "unreadable" if self.problems else "empty"
 
 
 def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:

@@ -12,12 +12,12 @@ from grader.intake.arrivals import find_submissions
 from grader.intake.files import (
     FoundFile,
     Problem,
-    Submission,
     folder_files,
     on_disk,
     read_files,
 )
 from grader.intake.names import skipped
+from grader.intake.submission import Submission
 from grader.records.bundles import is_other, sums
 from grader.records.faults import CallError
 

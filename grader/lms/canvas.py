@@ -84,17 +84,17 @@ def _made(names: Collection[str]) -> Collection[str]:
     return most_of(names, own)
 
 
-def _hand_ins(items: Sequence[FileItem], units: Collection[str]) -> list[Upload]:
+def _uploads(items: Sequence[FileItem], units: Collection[str]) -> list[Upload]:
     """Group the entries by user."""
     entries: dict[str, list[tuple[_Entry, FileItem]]] = {}
     for item in items:
         entry = _entry("/".join(item.parts))
         if entry is not None:
             entries.setdefault(entry.number, []).append((entry, item))
-    return [_hand_in(found, units) for found in entries.values()]
+    return [_upload(found, units) for found in entries.values()]
 
 
-def _hand_in(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) -> Upload:
+def _upload(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) -> Upload:
     names = {entry.name for entry, _ in found}
     files: dict[str, FileItem] = {}
     attempts = 1
@@ -238,6 +238,6 @@ def _about_points(cell: str, most: float) -> Iterator[str]:
 SYSTEM = System(
     "canvas",
     "Canvas",
-    downloads=Downloads("Canvas", _made, _hand_ins),
+    downloads=Downloads("Canvas", _made, _uploads),
     grades=Table("canvas.csv", _fresh, _filled),
 )

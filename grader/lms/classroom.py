@@ -172,10 +172,10 @@ def _write(*given: Any, **options: Any) -> list[Path]:
     return release_classroom(*given, **options)
 
 
-def _said(to: Path, files: int) -> Sequence[str]:
-    from grader.lms.classroom_repository import said
+def _next_steps(to: Path, files: int) -> Sequence[str]:
+    from grader.lms.classroom_repository import next_steps
 
-    return said(to, files)
+    return next_steps(to, files)
 
 
 _HOST_HELP = """\
@@ -202,7 +202,7 @@ SYSTEM = System(
     ),
     bundle=Bundle(
         _write,
-        _said,
+        _next_steps,
         example="attention-template/",
         help=_RELEASE_HELP,
         recorded=True,

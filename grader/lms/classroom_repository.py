@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.release import texts
-from grader.release.engine import DESK
+from grader.release.engine import FOR_STUDENTS
 from grader.release.student import write_student_bundle
 
 # The modules that the workflow needs in addition to those for the student's commands.
@@ -62,11 +62,11 @@ def release_classroom(
             WORKFLOW: _workflow(course),
             "README.md": texts.readme(course) + ON_GITHUB,
         },
-        engine=(*DESK, *STEP_MODULES),
+        engine=(*FOR_STUDENTS, *STEP_MODULES),
     )
 
 
-def said(to: Path, files: int) -> Sequence[str]:
+def next_steps(to: Path, files: int) -> Sequence[str]:
     """The lines to print after a repository was written."""
     return (
         f"{files} files in {to}: push them to GitHub, as a template repository",

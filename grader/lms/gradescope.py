@@ -55,7 +55,7 @@ def _made(names: Collection[str]) -> Collection[str]:
     return {SUBMITTERS} & {*names}
 
 
-def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
+def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
     """The submissions that the file `SUBMITTERS` lists."""
     notes = [item for item in items if item.parts == (SUBMITTERS,)]
     if len(notes) != 1:
@@ -67,13 +67,13 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload
     for item in items:
         files.setdefault(item.parts[0], {})["/".join(item.parts[1:])] = item
     return [
-        _hand_in(folder, about, files.get(folder, {}))
+        _upload(folder, about, files.get(folder, {}))
         for folder, about in metadata.items()
         if isinstance(folder, str)
     ]
 
 
-def _hand_in(folder: str, about: Any, files: Mapping[str, FileItem]) -> Upload:
+def _upload(folder: str, about: Any, files: Mapping[str, FileItem]) -> Upload:
     people = tuple(map(_person, _list(about, "submitters"))) or (Person(),)
     who, number = "", folder
     if len(people) == 1:
@@ -410,7 +410,7 @@ def _results_file(row: Row, course: Course, scale: float) -> bytes:
     return msgspec.json.encode(corrected(shown, row, scale))
 
 
-def _said(to: Path, files: int) -> Sequence[str]:
+def _next_steps(to: Path, files: int) -> Sequence[str]:
     return (
         f"{files} files in {to}, among them the solutions and the seed: keep it to yourself",
         f"upload {to / ZIP}; {to / 'README.md'} says which container to choose",
@@ -432,7 +432,7 @@ Gradescope shows public checks at once, and hidden tests when grades are publish
 SYSTEM = System(
     "gradescope",
     "Gradescope",
-    downloads=Downloads("Gradescope", _made, _hand_ins, archive=r"assignment_\d+_export"),
+    downloads=Downloads("Gradescope", _made, _uploads, archive=r"assignment_\d+_export"),
     grades=ResultFiles("results.json", _results_file),
     host=Host(
         grade_for_gradescope,
@@ -444,7 +444,7 @@ SYSTEM = System(
     ),
     bundle=Bundle(
         release_gradescope,
-        _said,
+        _next_steps,
         example="gradescope/",
         help=_RELEASE_HELP,
         options=("seed", "torch_index"),

@@ -34,7 +34,7 @@ def _made(names: Collection[str]) -> Collection[str]:
     return most_of(names, [name for name in names if _ENTRY.fullmatch(name)])
 
 
-def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
+def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
     """Group the files by participant."""
     files: dict[str, dict[str, FileItem]] = {}
     names: dict[str, str] = {}
@@ -150,6 +150,6 @@ def _filled(totals: Totals, into: Path) -> Filled:
 SYSTEM = System(
     "moodle",
     "Moodle",
-    downloads=Downloads("Moodle", _made, _hand_ins, archive=r".+-.+-\d+"),
+    downloads=Downloads("Moodle", _made, _uploads, archive=r".+-.+-\d+"),
     grades=Table("moodle.csv", _fresh, _filled),
 )

@@ -22,7 +22,7 @@ def _made(names: Collection[str]) -> Collection[str]:
     return names if own else ()
 
 
-def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
+def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
     """Group the files by student."""
     below = any(item.parts[0] == _SUBMITTED for item in items)
     files: dict[str, dict[str, FileItem]] = {}
@@ -41,5 +41,5 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload
 SYSTEM = System(
     "nbgrader",
     "nbgrader",
-    downloads=Downloads("nbgrader", _made, _hand_ins, folder=_SUBMITTED, archive=_SUBMITTED),
+    downloads=Downloads("nbgrader", _made, _uploads, folder=_SUBMITTED, archive=_SUBMITTED),
 )

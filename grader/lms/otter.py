@@ -188,7 +188,7 @@ def _students_readme(course: Course) -> str:
     )
 
 
-def _said(to: Path, files: int) -> Sequence[str]:
+def _next_steps(to: Path, files: int) -> Sequence[str]:
     return [f"{files} files in {to}, with the solutions: give students only {to / 'student'}"]
 
 
@@ -204,7 +204,7 @@ SYSTEM = System(
     "otter-grader",
     bundle=Bundle(
         release_otter,
-        _said,
+        _next_steps,
         example="otter/",
         help=_RELEASE_HELP,
         options=("torch_index",),

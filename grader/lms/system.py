@@ -88,7 +88,7 @@ class Bundle:
     """
 
     write: Callable[..., list[Path]]
-    said: Callable[[Path, int], Sequence[str]]  # lines to print, from the folder and file count
+    next_steps: Callable[[Path, int], Sequence[str]]  # lines to print, from folder and file count
     example: str  # the folder in the help's example
     help: str
     options: tuple[str, ...] = ()  # any of ``seed`` and ``torch_index``

@@ -11,7 +11,7 @@ from grader.records.files import files_in
 
 # A student's bundle contains only these rooms and modules of the engine. They are enough for a
 # student's commands, for notebooks and for plain pytest.
-DESK = (
+FOR_STUDENTS = (
     *("__init__", "__main__", "testing", "mine", "pytest_plugin"),
     *("records", "wire", "course", "guest", "sandbox", "mistakes", "unsandboxed", "proxies"),
     *("feedback", "intake", "grading", "inspection", "student", "playing"),

@@ -16,7 +16,7 @@ from grader.records.faults import CallError
 from grader.records.files import files_in
 from grader.release import texts
 from grader.release.courses import copy_exercises
-from grader.release.engine import DESK, copy_engine
+from grader.release.engine import FOR_STUDENTS, copy_engine
 
 
 def write_student_bundle(
@@ -28,7 +28,7 @@ def write_student_bundle(
     jobs: int = 1,
     texts_beside: Mapping[str, str] | None = None,
     notebooks: bool = True,
-    engine: Collection[str] = DESK,
+    engine: Collection[str] = FOR_STUDENTS,
 ) -> list[Path]:
     """Write the bundle into `to`, and return its files.
 

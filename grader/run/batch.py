@@ -220,7 +220,7 @@ class _Plan:
     """The submissions to grade, and those whose grades are reused."""
 
     todo: Sequence[Submission]
-    graded: Sequence[Submission]
+    reused: Sequence[Submission]
     keys: Mapping[str, str]  # by the submission's name
 
 
@@ -230,10 +230,10 @@ def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | 
     by_name = {one.student: key(one) for one in submissions}
     before = book.reusable() if book is not None else set()
     todo: list[Submission] = []
-    graded: list[Submission] = []
+    reused: list[Submission] = []
     for one in submissions:
-        (graded if (one.student, by_name[one.student]) in before else todo).append(one)
-    return _Plan(todo, graded, by_name)
+        (reused if (one.student, by_name[one.student]) in before else todo).append(one)
+    return _Plan(todo, reused, by_name)
 
 
 def _shared(
@@ -290,7 +290,7 @@ def _reused(
 
     The grades are read from the gradebook one at a time, because they are large.
     """
-    for one in plan.graded:
+    for one in plan.reused:
         key = plan.keys[one.student]
         grade = book.grade(one.student, key)
         today = msgspec.structs.replace(grade, late=one.late, attempts=one.attempts)

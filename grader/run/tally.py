@@ -18,7 +18,7 @@ from rich.text import Text
 
 from grader.records.grade import SubmissionStatus, TestStatus
 from grader.records.rows import CONFLICT, Row, counted, number
-from grader.run.batch import BookedGrade
+from grader.run.batch import BookedGrade, Report
 
 OUTCOMES: tuple[SubmissionStatus, ...] = ("graded", "empty", "unreadable", "grader_error")
 # Statuses of tests to report while a grading can still be stopped, and the words for each.
@@ -160,7 +160,6 @@ def _outcome(status: SubmissionStatus, count: int) -> str:
 # --- display: in a terminal, in a log, for a program, or none ------------------------------------
 
 
-Follow = Callable[[BookedGrade], None]
 DisplayKind = Literal["people", "json", "json lines", "quiet"]
 
 EVERY = 10.0  # seconds between lines in a log
@@ -168,7 +167,7 @@ EVERY = 10.0  # seconds between lines in a log
 
 def following(
     tally: Tally, kind: DisplayKind, stdout: IO[str], stderr: Console
-) -> AbstractContextManager[Follow]:
+) -> AbstractContextManager[Report]:
     """A context that gives a function; the function counts a grade, and shows the progress."""
     if kind == "json lines":
         return _json_lines(tally, stdout)
@@ -178,7 +177,7 @@ def following(
 
 
 @contextmanager
-def _bar(tally: Tally, console: Console) -> Iterator[Follow]:
+def _bar(tally: Tally, console: Console) -> Iterator[Report]:
     """Show a progress bar above the results so far; both disappear at the end."""
     bar = Progress(
         TextColumn("{task.description}"),
@@ -199,7 +198,7 @@ def _bar(tally: Tally, console: Console) -> Iterator[Follow]:
 
 
 @contextmanager
-def _log(tally: Tally, console: Console) -> Iterator[Follow]:
+def _log(tally: Tally, console: Console) -> Iterator[Report]:
     """Print a line about the progress every few seconds, except shortly before the end."""
     last = tally.seconds
 
@@ -216,7 +215,7 @@ def _log(tally: Tally, console: Console) -> Iterator[Follow]:
 
 
 @contextmanager
-def _json_lines(tally: Tally, stdout: IO[str]) -> Iterator[Follow]:
+def _json_lines(tally: Tally, stdout: IO[str]) -> Iterator[Report]:
     """Print a JSON object for each submission."""
 
     def follow(done: BookedGrade) -> None:

@@ -80,7 +80,7 @@ def share(
             for item in items:
                 yield work(desk, item)
     else:
-        with environment(SAFE_PATH), _lineages(order) as start:
+        with environment(SAFE_PATH), _starter(order) as start:
             pool = _Pool(partial(start, work), items, set_aside)
             yield from _share_out(pool, min(jobs, len(items)))
 
@@ -127,7 +127,7 @@ def _change_environment(changes: Mapping[str, str | None]) -> None:
 
 
 @contextmanager
-def _lineages(order: Order) -> Iterator[Callable[..., _Process[Any, Any]]]:
+def _starter(order: Order) -> Iterator[Callable[..., _Process[Any, Any]]]:
     """A context that gives a function; the function starts a worker process.
 
     On Linux torch is loaded only twice for any number of workers: in the process from which all

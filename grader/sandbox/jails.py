@@ -315,8 +315,8 @@ class Jail(Wired):
         self._poll.register(connection, select.POLLIN)
         self._received = bytearray()
         self._used = 0.0
-        # The time of the last check, and the result of `_at_work` then.
-        self._at_work: tuple[float, float] | None = None
+        # When the jail's work was last checked, and how long it had worked by then: `_work_of`.
+        self._last_check: tuple[float, float] | None = None
         self._locked = False  # whether the jail has reported that it is locked
         self._stopped = False  # whether the kit killed the jail
         self._idle_limit = IDLE_TEST
@@ -337,7 +337,7 @@ class Jail(Wired):
         cpu_limit = self.cpu_seconds() + cpu_seconds
         wall_limit = time.monotonic() + WALL_FACTOR * cpu_seconds
         self._idle_limit = self.idle_seconds + idle_seconds
-        self._at_work = None
+        self._last_check = None
         try:
             self._connection.settimeout(WALL_FACTOR * cpu_seconds)
             send(self._connection, question)
@@ -345,7 +345,7 @@ class Jail(Wired):
                 self._require_locked(self._frame(cpu_limit, wall_limit))
             return self._frame(cpu_limit, wall_limit)
         except TimeoutError:
-            raise self.lost("timeout", TOO_LONG) from None
+            raise self.give_up("timeout", TOO_LONG) from None
         except OSError:
             raise self._died() from None
 
@@ -366,7 +366,7 @@ class Jail(Wired):
         received = self._received
         while len(received) < (end := HEADER + int.from_bytes(received[:HEADER], "little")):
             if end - HEADER > wire.MAX_REPLY:
-                raise self.lost("crashed", "the answer exceeded the size limit")
+                raise self.give_up("crashed", "the answer exceeded the size limit")
             self._receive(cpu_limit, wall_limit)
         frame = bytes(received[HEADER:end])
         del received[:end]
@@ -378,10 +378,10 @@ class Jail(Wired):
         if not ready:
             self._note_rest()
             if self.idle_seconds > self._idle_limit:
-                raise self.lost("timeout", IDLE)
+                raise self.give_up("timeout", IDLE)
         # Check also when bytes have arrived: a jail could send them one by one, without an end.
         if time.monotonic() > wall_limit or self.cpu_seconds() > cpu_limit:
-            raise self.lost("timeout", TOO_LONG)
+            raise self.give_up("timeout", TOO_LONG)
         if ready:
             with contextlib.suppress(BlockingIOError):  # the socket only looked ready
                 data = self._connection.recv(AT_ONCE, socket.MSG_DONTWAIT)
@@ -394,13 +394,13 @@ class Jail(Wired):
 
         A jail is idle while it neither runs nor waits for a processor.
         """
-        now, before = time.monotonic(), self._at_work
-        at_work, rests = _at_work(self._pid)
-        self._at_work = (now, at_work)
+        now, before = time.monotonic(), self._last_check
+        worked, rests = _work_of(self._pid)
+        self._last_check = (now, worked)
         if rests and before is not None:
-            self.idle_seconds += max(0.0, now - before[0] - max(0.0, at_work - before[1]))
+            self.idle_seconds += max(0.0, now - before[0] - max(0.0, worked - before[1]))
 
-    def lost(self, status: Loss, text: str) -> StudentLost:
+    def give_up(self, status: Loss, text: str) -> StudentLost:
         """See `Wired`."""
         self.close(grace=0)
         return StudentLost(status, text)
@@ -454,7 +454,7 @@ def by_signal(number: int) -> str:
     return f"the process was ended by {known.get(number, f'signal {number}')}"
 
 
-def _at_work(pid: int) -> tuple[float, bool]:
+def _work_of(pid: int) -> tuple[float, bool]:
     """Seconds for which a process ran or waited for a processor, and whether it is idle now.
 
     A process is idle if all its threads sleep or are stopped, and none waits for a disk. If the

@@ -21,7 +21,7 @@ Loss = Literal["timeout", "memory", "crashed"]
 Device = Literal["cpu", "cuda"]  # the device on which a submission computes
 Answer = TypeVar("Answer")
 
-TRIES = 3  # how often a request is sent if the system kills the process each time
+TRIES = 3  # how often a request is sent, at most; see `Repeatable`
 
 
 class StudentLost(Exception):
@@ -33,15 +33,18 @@ class StudentLost(Exception):
         self.text = text
 
 
-class Killed(StudentLost):
-    """The process was ended by a signal that the kit did not send.
+class Repeatable(StudentLost):
+    """The submission may not be at fault: `Session` repeats the request in a fresh process.
 
-    The submission or the system may have sent it. Therefore `Session` repeats the request in a
-    fresh process; only repeated kills count against the submission.
+    The process counts as lost only if the last repetition fails too.
     """
 
 
-class LacksTorch(Killed):
+class Killed(Repeatable):
+    """The submission or the system killed the process; the kit did not."""
+
+
+class LacksTorch(Repeatable):
     """The process ended because it imported a part of torch that was not loaded.
 
     The next process has all parts.
@@ -87,7 +90,7 @@ class Wired(Channel):
         """Send the bytes of a request and wait for those of the reply; raises `StudentLost`."""
 
     @abstractmethod
-    def lost(self, status: Loss, text: str) -> StudentLost:
+    def give_up(self, status: Loss, text: str) -> StudentLost:
         """End a process that gave no usable reply; returns the exception to raise."""
 
     def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
@@ -96,9 +99,9 @@ class Wired(Channel):
         try:
             reply = wire.decode_reply(answer)
         except wire.WireError as error:
-            raise self.lost("crashed", f"the answer could not be read ({error})") from None
+            raise self.give_up("crashed", f"the answer could not be read ({error})") from None
         if isinstance(reply, wire.Refused):
-            raise self.lost("crashed", f"no answer: {reply.why}")
+            raise self.give_up("crashed", f"no answer: {reply.why}")
         return reply
 
 
@@ -159,7 +162,7 @@ class Session:
         self._forbidden = self._forbids(first)
         self._memory_mb = limits.memory_mb  # the memory limit of the running process
         self._answered: list[wire.Run] = []  # the running test's requests so far
-        self._killed = False  # whether the running test's process was killed, see `Killed`
+        self._repeats = False  # whether the next request is repeated, see `Repeatable`
         self.printed = ""  # text that the running test's calls printed, up to a limit
         self.calls: list[Any] = []  # if `listens`: the running test's calls and their outcomes
         self.listens = False
@@ -169,7 +172,7 @@ class Session:
         self._listed = True
 
     def _start(self) -> wire.Listing:
-        self._killed = False
+        self._repeats = False
         self._channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
         wanted, others = self._opening.wanted, self._opening.others
         if self._listed:  # an earlier process did: this process loads only the answers it needs
@@ -177,16 +180,16 @@ class Session:
         opening = wire.Open(self._opening.sources, wanted, self._forbidden, others)
         reply = self._exchange(opening, self._budget.left_to_list(self._used()))
         if not isinstance(reply, wire.Listing):
-            raise self._drop(StudentLost("crashed", "the submission could not be listed"))
+            raise self._give_up("crashed", "the submission could not be listed")
         return reply
 
     def _retrying(self, ask: Callable[[], Answer]) -> Answer:
-        """Call `ask` and return its result; call it again if the process was killed.
+        """Call `ask` and return its result; call it again after a `Repeatable` loss.
 
-        `ask` starts a fresh process after a kill.
+        `ask` then starts a fresh process.
         """
         for _ in range(TRIES - 1):
-            with suppress(Killed):
+            with suppress(Repeatable):
                 return ask()
         return ask()
 
@@ -248,7 +251,7 @@ class Session:
             self._note(request.calls, [None] * len(request.calls))
             raise
         if not isinstance(reply, wire.Outcomes):
-            raise self._drop(StudentLost("crashed", "the answer was of the wrong type"))
+            raise self._give_up("crashed", "the answer was of the wrong type")
         self._answered.append(request)
         self._note(request.calls, reply.outcomes)
         self.printed = (self.printed + reply.printed)[: wire.MAX_TEXT]
@@ -256,15 +259,15 @@ class Session:
         if len(outcomes) <= len(queued) and any(isinstance(o, wire.Raised) for o in outcomes):
             return outcomes[-1:]  # a queued call raised: return its exception
         if len(outcomes) > len(queued) + len(calls):
-            raise self._drop(StudentLost("crashed", "more answers than questions"))
+            raise self._give_up("crashed", "more answers than questions")
         return outcomes[len(queued) :]
 
     def _reply(self, request: wire.Run) -> wire.Reply:
-        """Send a request to the process; start a fresh process first if the last was killed.
+        """Send a request to the process; to repeat a request, start a fresh process first.
 
         The test's earlier requests are repeated in a fresh process, to make the same objects.
         """
-        if self._killed:
+        if self._repeats:
             self._start()
             self._budget.restart_test(self._used())
             for earlier in self._answered:
@@ -295,8 +298,7 @@ class Session:
         """Send a request; end the process if no time is left or the reply is unusable."""
         assert self._channel is not None
         if left.seconds <= 0:
-            text = f"the time for this {left.whose} is used up"
-            raise self._drop(StudentLost("timeout", text))
+            raise self._give_up("timeout", f"the time for this {left.whose} is used up")
         try:
             return self._channel.exchange(request, left)
         except BaseException as error:
@@ -305,12 +307,12 @@ class Session:
             if isinstance(error, LacksTorch):
                 self._limits = replace(self._limits, whole_torch=True)
             self.close()
-            self._killed = isinstance(error, Killed)
+            self._repeats = isinstance(error, Repeatable)
             raise
 
-    def _drop(self, lost: StudentLost) -> StudentLost:
+    def _give_up(self, status: Loss, text: str) -> StudentLost:
         self.close()
-        return lost
+        return StudentLost(status, text)
 
     def close(self) -> None:
         """End the student's process."""

@@ -35,8 +35,8 @@ from grader.student.notebook_display import (
     OTHER_GROUND,
     Checked,
     CheckStopped,
+    Lines,
     NotChecked,
-    Told,
     on_page,
     text,
 )
@@ -61,7 +61,7 @@ NO_COURSE = (
 
 def check(
     *names: str | Callable[..., Any], show: bool = False, course: str | Path | None = None
-) -> Checked | Told:
+) -> Checked | Lines:
     """Run the public checks of these exercises or units on the answers in the notebook's cells.
 
     Without names, all exercises that the notebook defines are checked. With `show`, one exercise is
@@ -100,13 +100,13 @@ def _checked(called: Sequence[str], desk: Desk, cells: Cells) -> Checked:
     return _remembered(course, results, digests, bool(called), notes)
 
 
-def _shown(called: Sequence[str], desk: Desk, cells: Cells) -> Told:
+def _shown(called: Sequence[str], desk: Desk, cells: Cells) -> Lines:
     """The trace of one exercise's checks, in this process, like ``grader check --show``."""
     if len(called) != 1:
         raise CallError('show=True is for one exercise: grader.check("causal_mask", show=True)')
     desk.course.one(called[0], "name one exercise of it")
     bench = Bench(desk, called[0], Submission("you", cells.sources(desk.course)))
-    return Told(on_page(lambda console: show_cases(traced(bench), console)))
+    return Lines(on_page(lambda console: show_cases(traced(bench), console)))
 
 
 def found_course(given: str | Path | None) -> Path:
@@ -245,20 +245,20 @@ def experiment(name: str, *, course: str | Path | None = None) -> None:
 # --- the list, and the zip ------------------------------------------------------------------------
 
 
-def list_(*names: str, course: str | Path | None = None) -> Told:
+def list_(*names: str, course: str | Path | None = None) -> Lines:
     """List the exercises with their states, and the next exercise to solve."""
     try:
         opened = load_course(found_course(course))
         digests = digests_of(opened, cells_of(running_shell()).ran)
         standing = Standing(opened, read_progress(opened.folder), digests)
-        return Told(as_text(listed(opened.select(names), standing)))
+        return Lines(as_text(listed(opened.select(names), standing)))
     except CallError as error:
         raise NotChecked(str(error)) from None
 
 
 def pack(
     to: str | Path | None = None, *, anyway: bool = False, course: str | Path | None = None
-) -> Told:
+) -> Lines:
     """Check the saved files, and write the zip to submit, as ``grader pack`` does.
 
     The zip is ``answers.zip`` next to the course's folder, unless `to` names another path. If an
@@ -274,7 +274,7 @@ def pack(
         raise NotChecked(str(error)) from None
 
 
-def _pack(course: Course, to: Path, anyway: bool) -> Told:
+def _pack(course: Course, to: Path, anyway: bool) -> Lines:
     packed = packing.pack_answers(course, to)
     objections = [*packing.objections(course, packed, read_progress(course.folder))]
     unsaved = [r.name for r in packed.results if r.name in _desks.solved and not r.solved]
@@ -284,7 +284,7 @@ def _pack(course: Course, to: Path, anyway: bool) -> Told:
             "(save the notebook, and pack again)"
         )
     as_it_is = "grader.pack(anyway=True)"
-    return Told("\n".join(packing.settle(course, packed, objections, to, as_it_is, anyway)))
+    return Lines("\n".join(packing.settle(course, packed, objections, to, as_it_is, anyway)))
 
 
 # --- asserting -----------------------------------------------------------------------------------

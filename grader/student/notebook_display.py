@@ -69,16 +69,16 @@ class CheckStopped(_Brief, KeyboardInterrupt):
 
 
 @dataclass(frozen=True, repr=False)
-class Told:
+class Lines:
     """A result that consists of lines of plain text."""
 
-    lines: str
+    text: str
 
     def __repr__(self) -> str:
-        return terminal.safe(self.lines)
+        return terminal.safe(self.text)
 
     def _repr_html_(self) -> str:
-        return f'<pre style="{WORDS}">{text(self.lines)}</pre>'
+        return f'<pre style="{WORDS}">{text(self.text)}</pre>'
 
 
 @dataclass(frozen=True, repr=False)

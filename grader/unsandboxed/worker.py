@@ -310,7 +310,7 @@ class Worker(Wired):
             self._process.send(question)
             answer = self._process.receive(PATIENCE * cpu_seconds + SLACK)
         except TimeoutError:
-            raise self.lost("timeout", _ending(TIMED_OUT)) from None
+            raise self.give_up("timeout", _ending(TIMED_OUT)) from None
         finally:
             self._waited += time.monotonic() - started
         if answer is None:
@@ -318,7 +318,7 @@ class Worker(Wired):
         self._owed = False
         return answer
 
-    def lost(self, status: Loss, text: str) -> StudentLost:
+    def give_up(self, status: Loss, text: str) -> StudentLost:
         """See `Wired`."""
         self._owed = True  # a late reply must not answer a later question
         self.close()

@@ -93,12 +93,12 @@ class Calm:
 
 def undisturbed(folder: Path, course: Course) -> Calm:
     """What all others are compared with."""
-    hand_in, out = folder / "class" / "submissions.zip", folder / "undisturbed"
+    submitted, out = folder / "class" / "submissions.zip", folder / "undisturbed"
     write_class(folder / "class", course, STUDENTS)
     began = time.perf_counter()
-    code, told = grading(hand_in, out, *OPTIONS).finish()
+    code, told = grading(submitted, out, *OPTIONS).finish()
     assert code == 0, told
-    return Calm(hand_in, out, time.perf_counter() - began, (out / "grades.db").stat().st_size)
+    return Calm(submitted, out, time.perf_counter() - began, (out / "grades.db").stat().st_size)
 
 
 def disturb(calm: Calm, folder: Path, draw: random.Random, part: str, times: int) -> bool:
@@ -198,7 +198,7 @@ def sheet_of(out: Path) -> set[tuple[object, ...]]:
 def beside_idle(folder: Path, course: Course) -> bool:
     """Print what ten that sleep, stop or loop cost a class of forty; whether that is bounded."""
     write_class(folder / "honest", course, HONEST)
-    hand_in = folder / "honest" / "submissions.zip"
+    submitted = folder / "honest" / "submissions.zip"
     never = folder / "never"
     for number in range(IDLE):
         endless = [*NEVER.values()][number % len(NEVER)]
@@ -206,8 +206,8 @@ def beside_idle(folder: Path, course: Course) -> bool:
             write_text(
                 never / f"never_{number}" / f"{unit}.py", unending(reference, course, endless)
             )
-    alone, wall, cpu = timed(hand_in, folder / "alone")
-    both, wall_of_both, cpu_of_both = timed(hand_in, folder / "both", str(never))
+    alone, wall, cpu = timed(submitted, folder / "alone")
+    both, wall_of_both, cpu_of_both = timed(submitted, folder / "both", str(never))
     rows = {
         f"{len(alone)} honest alone": (wall, cpu),
         f"with {IDLE} that sleep, stop, loop or wait": (wall_of_both, cpu_of_both),
@@ -225,10 +225,10 @@ def beside_idle(folder: Path, course: Course) -> bool:
     return equal
 
 
-def timed(hand_in: Path, out: Path, *more: str) -> tuple[dict[str, Any], float, float]:
+def timed(submitted: Path, out: Path, *more: str) -> tuple[dict[str, Any], float, float]:
     """Grades by student of a batch with two jobs; its seconds, and those of processors."""
     wall, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    code, told = grading(hand_in, out, *more, "--jobs", "2").finish()
+    code, told = grading(submitted, out, *more, "--jobs", "2").finish()
     assert code == 0, told
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime

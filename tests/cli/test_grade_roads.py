@@ -61,10 +61,10 @@ def test_a_roster_is_remembered_and_its_columns_are_kept(
 
 def test_a_group_has_a_row_for_each_member(grader: Grader, tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_text("id,name,group\ns1,Jane,red\ns2,Bob,red\n", "utf-8")
-    hand_in = folder(tmp_path / "class", red=CENTER)
+    submitted = folder(tmp_path / "class", red=CENTER)
     ran = grader(
         "grade",
-        hand_in,
+        submitted,
         "--out",
         tmp_path / "out",
         "--only",
@@ -158,10 +158,10 @@ def test_an_assignment_that_makes_no_sense_is_told_with_its_line(
 def test_grading_again_needs_no_files_and_keeps_the_old_grades(
     grader: Grader, course: Path, tmp_path: Path
 ) -> None:
-    hand_in = folder(tmp_path / "class", ada=CENTER, bob=WRONG)
+    submitted = folder(tmp_path / "class", ada=CENTER, bob=WRONG)
     out = ("--out", tmp_path / "out", "--course", course)
-    assert grader("grade", hand_in, *out, "--only", "center").code == 0
-    shutil.rmtree(hand_in)
+    assert grader("grade", submitted, *out, "--only", "center").code == 0
+    shutil.rmtree(submitted)
     tests = course / "solutions" / "graders" / "test_basics.py"
     text = tests.read_text("utf-8")
     lenient = text.replace("assert_agrees(student.center(x), reference.center(x))", "")
@@ -192,8 +192,8 @@ def test_another_hidden_seed_is_not_taken_by_accident(
     grader: Grader, course: Path, tmp_path: Path
 ) -> None:
     out = ("--out", tmp_path / "out", "--course", course)
-    hand_in = folder(tmp_path / "class", ada=CENTER)
-    assert grader("grade", hand_in, *out, "--only", "center").code == 0
+    submitted = folder(tmp_path / "class", ada=CENTER)
+    assert grader("grade", submitted, *out, "--only", "center").code == 0
     (course / "solutions" / "seed").write_text("another", "utf-8")
     ran = grader("grade", "--again", *out)
     assert ran.code == 2
@@ -207,14 +207,14 @@ def test_another_hidden_seed_is_not_taken_by_accident(
 def test_a_grading_that_was_stopped_gives_nobody_a_zero(
     grader: Grader, tiny: Course, tmp_path: Path
 ) -> None:
-    hand_in = folder(tmp_path / "class", ada=CENTER, bob=CENTER)
+    submitted = folder(tmp_path / "class", ada=CENTER, bob=CENTER)
     order = Order(tiny, tiny.hidden_seed(), tiny.tests_of(), ("center",), isolation="weak")
 
     def stop(_: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        grade_into(tmp_path / "out", order, take_in([hand_in], tiny), 1, stop)
+        grade_into(tmp_path / "out", order, take_in([submitted], tiny), 1, stop)
     out = tmp_path / "out"
     for call in (
         ("export", out, "--to", "csv"),
@@ -225,7 +225,7 @@ def test_a_grading_that_was_stopped_gives_nobody_a_zero(
         assert ran.code == 2
         assert "was stopped before its end: run the same `grader grade` again" in ran.err
     assert not (tmp_path / "out" / "gradebook.csv").exists()
-    again = ("grade", hand_in, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
+    again = ("grade", submitted, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
     assert grader(*again).code == 0
     assert cells(tmp_path / "out", "student", "total") == [("ada", "2"), ("bob", "2")]
 

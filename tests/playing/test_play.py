@@ -11,7 +11,7 @@ import pytest
 
 from grader.course.course import load_course
 from grader.release.courses import copy_exercises
-from grader.release.engine import DESK, copy_engine
+from grader.release.engine import FOR_STUDENTS, copy_engine
 from tests.conftest import Grader, Ran
 from tests.playing.conftest import SETS, answer
 
@@ -164,7 +164,7 @@ def test_a_bundle_carries_what_is_played_and_what_plays_it(folder: Path, tmp_pat
     copy_exercises(load_course(folder), tmp_path / "bundle" / "exercises")
     copied = (tmp_path / "bundle" / "exercises" / "afterwards" / "play").iterdir()
     assert {path.name for path in copied} == {"addition.py", "text.py", "alice.txt"}
-    copy_engine(tmp_path / "bundle" / "grader", DESK)
+    copy_engine(tmp_path / "bundle" / "grader", FOR_STUDENTS)
     engine = tmp_path / "bundle" / "grader" / "playing"
     assert (engine / "templates" / "page.html").is_file()
 

@@ -18,7 +18,7 @@ import pytest
 
 from grader.course.course import Course
 from grader.lms.classroom_repository import STEP_MODULES
-from grader.release.engine import DESK, INSTRUCTORS, copy_engine
+from grader.release.engine import FOR_STUDENTS, INSTRUCTORS, copy_engine
 from grader.release.student import write_student_bundle
 from tests.support.environments import make_environment, run
 from tests.support.places import ROOT
@@ -41,7 +41,7 @@ EDITORS = {"jaxtyping"}  # what stubs are annotated with, which nothing of a bun
 def desk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
     """The modules of a student's bundle."""
     folder = tmp_path_factory.mktemp("desk")
-    copy_engine(folder / "grader", DESK)
+    copy_engine(folder / "grader", FOR_STUDENTS)
     return modules_of(folder / "grader")
 
 
@@ -55,11 +55,13 @@ def test_nothing_in_a_bundle_imports_what_is_not_in_it(desk: dict[str, Module]) 
         for name, module in desk.items()
         if (gone := sorted(imports_of(module, WHOLE) - desk.keys()))
     }
-    assert missing == {}, "add it to DESK of grader/release/engine.py, or import it from elsewhere"
+    assert missing == {}, (
+        "add it to FOR_STUDENTS of grader/release/engine.py, or import it from elsewhere"
+    )
 
 
 def test_a_repository_of_classroom_lacks_only_what_writes_repositories(tmp_path: Path) -> None:
-    copy_engine(tmp_path / "grader", (*DESK, *STEP_MODULES))
+    copy_engine(tmp_path / "grader", (*FOR_STUDENTS, *STEP_MODULES))
     held = modules_of(tmp_path / "grader")
     missing = {name for module in held.values() for name in imports_of(module, WHOLE) - held.keys()}
     assert missing == {"lms.classroom_repository"}
@@ -90,7 +92,7 @@ def reached(modules: dict[str, Module], starts: set[str]) -> Iterator[str]:
 
 def test_the_lists_of_what_a_bundle_holds_name_what_is_there() -> None:
     rooms = {module.room for module in WHOLE.values()}
-    assert {*DESK, *INSTRUCTORS, *STEP_MODULES} <= rooms | WHOLE.keys()
+    assert {*FOR_STUDENTS, *INSTRUCTORS, *STEP_MODULES} <= rooms | WHOLE.keys()
 
 
 def test_a_bundle_asks_to_install_what_it_imports(desk: dict[str, Module]) -> None:

@@ -65,7 +65,7 @@ def test_a_short_rest_costs_nothing(desk: Desk, right: str) -> None:
 def test_where_the_kernel_does_not_tell_the_clock_on_the_wall_counts(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jails, "_at_work", lambda _: (0.0, False))
+    monkeypatch.setattr(jails, "_work_of", lambda _: (0.0, False))
     text = f"def center(x):\n    {NEVER['sleeps']}\n"
     assert told(results(desk, text)["center"]) == [jails.TOO_LONG]
 

@@ -15,7 +15,7 @@ import grader
 from grader.feedback.disagreement import picture_of
 from grader.feedback.pictures.svg import picture_svg
 from grader.feedback.pictures.text import drawn
-from grader.student.notebook_display import NotChecked, Told, with_text
+from grader.student.notebook_display import Lines, NotChecked, with_text
 from tests.support.browser import NAMES, chromium, executable
 
 pytestmark = pytest.mark.skipif(
@@ -76,7 +76,7 @@ def test_a_picture_or_its_text_is_seen_and_never_both(page: Page, trusted: bool)
 
 def test_words_are_not_split_on_a_narrow_page(page: Page) -> None:
     line = " ".join(["considerable"] * 20)
-    page.set_content(JUPYTER.format('style="width: 200px"', Told(line)._repr_html_()))
+    page.set_content(JUPYTER.format('style="width: 200px"', Lines(line)._repr_html_()))
     # A word that is split has a part of it on each of two lines.
     boxes = page.locator("pre").evaluate(
         """pre => [...pre.textContent.matchAll(/\\w+/g)].map(word => {

@@ -1,0 +1,32 @@
+"""A submission: the text that a student or a group submitted, as all later rooms see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from grader.wire import SourceText
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The text that a student or a group submitted."""
+
+    student: str
+    sources: tuple[SourceText, ...]
+    problems: tuple[str, ...] = ()  # a line for each unreadable file
+    group: tuple[str, ...] = ()  # students who get the grade, unless it is `student` alone
+    late: bool = False  # as the learning system marks it
+    attempts: int = 1  # how many there were; this is the last
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The students who get the grade."""
+        return self.group or (self.student,)
+
+    @property
+    def status(self) -> Literal["ready", "unreadable", "empty"]:
+        """``empty`` if there is no file, ``unreadable`` if no file could be read."""
+        if self.sources:
+            return "ready"
+        return "unreadable" if self.problems else "empty"
