@@ -67,12 +67,6 @@ WITHOUT_GRADIENTS = (
 )  # fmt: skip
 
 
-def test_the_course_has_the_71_exercises_of_thirteen_units_worth_169_points() -> None:
-    assert len(UNITS) == 13
-    assert len(EXERCISES) == 71
-    assert sum(exercise.points for exercise in COURSE.exercises.values()) == 169
-
-
 # What another system calls so: a key of otter's settings.
 WORDS_OF_OTHERS = {("otter.py", "generate")}
 

@@ -86,6 +86,7 @@ def test_solved_every_unit_passes_and_units_may_import_one_another(
         text = (COURSE.solutions / f"{unit.name}.py").read_text("utf-8")
         bundle.stub_file(unit.name).write_text(text.replace("from .", "from "), "utf-8")
     ran = grader("check", "--course", bundle.folder)
-    assert "71 of 71 pass the public checks" in ran.out, ran.out
+    every = len(COURSE.exercises)
+    assert f"{every} of {every} pass the public checks" in ran.out, ran.out
     assert (ran.code, ran.err) == (0, "")
-    assert (bundle.folder / "progress.txt").read_text("utf-8").count("solved ") == 71
+    assert (bundle.folder / "progress.txt").read_text("utf-8").count("solved ") == every
