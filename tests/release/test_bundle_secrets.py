@@ -19,8 +19,10 @@ from grader.course.course import SHEET, load_course
 from grader.grading.rows import Key, write_rows
 from grader.mistakes import load_library
 from grader.records.files import files_in
-from tests.support.bundles import release_recorded
+from tests.support.bundles import release_recorded, waits_for_recordings
 from tests.support.places import ROOT
+
+pytestmark = waits_for_recordings
 
 COURSE = load_course(ROOT / "exercises")
 LINE = 40  # characters of a line of a test that is worth hiding

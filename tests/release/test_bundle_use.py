@@ -8,8 +8,10 @@ import pytest
 
 from grader.course.course import Course, load_course
 from tests.conftest import Grader
-from tests.support.bundles import release_recorded
+from tests.support.bundles import release_recorded, waits_for_recordings
 from tests.support.places import ROOT
+
+pytestmark = waits_for_recordings
 
 COURSE = load_course(ROOT / "exercises")
 

@@ -18,8 +18,10 @@ from grader.course.course import load_course
 from grader.course.file import Unit
 from grader.course.statements import statement
 from grader.release.notebooks import cells_of, short_stub
-from tests.support.bundles import release_recorded
+from tests.support.bundles import release_recorded, waits_for_recordings
 from tests.support.places import ROOT, TINY
+
+pytestmark = waits_for_recordings
 
 COURSE = load_course(ROOT / "exercises")
 

@@ -19,6 +19,9 @@ from tests.support.places import REAL, ROOT
 
 KEPT = ROOT / "build" / "recordings"  # ignored by git, and removed by `make clean`
 
+# For tests that need the real course's recordings: the first such test waits until they are made.
+waits_for_recordings = pytest.mark.timeout(1800)
+
 # Rooms whose code may change a recording.
 ROOMS = ("course", "grading", "mistakes", "proxies", "testing", "unsandboxed", "wire")
 MAKERS = [
