@@ -117,6 +117,8 @@ def raised(
     `operands` and `sizes` are the mappings that `shapes.explained` takes.
     """
     where = f"{at(place)} " if place else "it "
+    if kind == "NotBound":  # the text is our own sentence
+        return text
     if kind == "NotImplementedError" and 'missing the required "forward"' in text:
         return (
             "torch finds no forward in the class: is its name spelled right, and is it indented "

@@ -25,8 +25,17 @@ from typing import Any
 import msgspec
 
 from grader.wire import MAX_NAME, Found, FoundStatus, Listing, SourceText, Use, Wanted
-from grader.wire.definitions import OWN, discarded, evasions, find_definitions
-from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, read_file
+from grader.wire.definitions import OWN, discarded, evasions, find_definitions, possible
+from grader.wire.source import (
+    BRANCHING,
+    CODE_PREFIX,
+    MAIN,
+    STAR,
+    Condition,
+    SourceFile,
+    TopStatement,
+    read_file,
+)
 
 # The package in which a submission's files are modules. It has enough levels for relative imports
 # such as ``from ...x import y``.
@@ -49,7 +58,7 @@ class LoadedSubmission:
         self._others = {other.name: other for other in others}
         self._unit_of = {exercise.name: exercise.unit for exercise in (*wanted, *others)}
         self.files = [read_file(source) for source in sources]
-        self._winners: dict[str, TopStatement] = {}
+        self._candidates: dict[str, Sequence[TopStatement]] = {}  # see `find_definitions`
         self._made: set[str] = set()  # exercises whose statements have run
         self._found: dict[str, Found] = {}
         for exercise in wanted:
@@ -70,10 +79,9 @@ class LoadedSubmission:
         return Listing([self._detailed(self._found[name]) for name in self._listed])
 
     def _find(self, exercise: Wanted) -> None:
-        found, winner = find_definitions(exercise, self.files)
+        found, candidates = find_definitions(exercise, self.files)
         self._found[exercise.name] = found
-        if winner is not None:
-            self._winners[exercise.name] = winner
+        self._candidates[exercise.name] = candidates
 
     def _detailed(self, found: Found) -> Found:
         if found.status == "missing":
@@ -83,7 +91,7 @@ class LoadedSubmission:
             return found
         return msgspec.structs.replace(
             found,
-            evasions=self._evasions_of(winner),
+            evasions=self._evasions_of(self._candidates[found.name]),
             discarded=discarded(winner),
             bases=self._bases(winner),
         )
@@ -100,11 +108,11 @@ class LoadedSubmission:
         names = frozenset(str(getattr(s.node, "name", "")) for s in every if s.is_definition)
         return names - self._unit_of.keys()
 
-    def _evasions_of(self, winner: TopStatement) -> list[Use]:
+    def _evasions_of(self, candidates: Sequence[TopStatement]) -> list[Use]:
         """Expressions that hide operations, in an answer and in all statements that it uses."""
         if not self._evasions:
             return []  # the usual case: saves following the statements that the answer uses
-        return [use for s in self.reach(winner) for use in self._evasions.get(id(s), ())]
+        return [use for s in self.reach(*candidates) for use in self._evasions.get(id(s), ())]
 
     @cached_property
     def _evasions(self) -> Mapping[int, Sequence[Use]]:
@@ -113,23 +121,26 @@ class LoadedSubmission:
         return {id(statement): uses for statement in every if (uses := evasions(statement))}
 
     def winner(self, name: str) -> TopStatement | None:
-        """The statement that counts as the answer to an exercise."""
+        """The statement that counts as the answer to an exercise, as far as the text shows it."""
         other = self._others.pop(name, None)
         if other is not None:
             self._find(other)
-        return self._winners.get(name)
+        return next(iter(self._candidates.get(name, ())), None)
 
     def definition(self, name: str) -> Any:
         """The object that answers an exercise, made by running only the statements it needs."""
         winner = self.winner(name)
         if winner is None:
             raise NotBound(f"there is no definition of {name}")
-        if name not in self._made:
-            self._run(self._needed(winner))
-            self._made.add(name)
-        if winner.error is not None:
-            raise winner.error
-        return winner.file.namespace[name]
+        for candidate in self._candidates[name]:
+            if name not in self._made:
+                self._run(self._needed(candidate))
+            if candidate.error is not None:
+                raise candidate.error
+            if name in candidate.bound:
+                self._made.add(name)
+                return candidate.file.namespace[name]
+        raise NotBound(_never_runs(name, winner))
 
     def answer(self, name: str) -> Any:
         """The object that ``from grader.mine import NAME`` imports; raises `AttributeError`."""
@@ -140,12 +151,12 @@ class LoadedSubmission:
     def attribute(self, file: SourceFile, name: str) -> Any:
         """The value of a name in `file`, which another file imports."""
         if name not in file.namespace:
-            maker = self._final_maker(name, file)
-            if maker is None:
+            makers = self._final_makers(name, file)
+            if not makers:
                 raise AttributeError(name)
-            self._run(self._needed(maker))
+            self._run(self._needed(*makers))
             if name not in file.namespace:
-                raise maker.error or AttributeError(name)
+                raise makers[0].error or AttributeError(name)
         return file.namespace[name]
 
     def why_missing(self, name: str, around: Collection[str] = ()) -> str:
@@ -274,39 +285,47 @@ class LoadedSubmission:
 
     # --- running only the statements that are needed ---------------------------------------------
 
-    def _needed(self, target: TopStatement) -> list[TopStatement]:
-        """A statement and all statements that it uses, transitively, in the order of its file."""
-        statements = target.file.statements
+    def _needed(self, *targets: TopStatement) -> list[TopStatement]:
+        """Statements of one file and all that they use, transitively, in the order of the file."""
+        statements = targets[0].file.statements
         places = {id(statement): place for place, statement in enumerate(statements)}
-        chosen = {id(target)}
-        pending = [target, *(s for s in statements if STAR in s.makes)]
+        chosen = {id(target) for target in targets}
+        pending = [*targets, *(s for s in statements if STAR in s.makes)]
         while pending:
             user = pending.pop()
             chosen.add(id(user))
             before = statements[: places[id(user)]]
-            used = [maker for name in user.reads if (maker := self._last_maker(name, before))]
-            used += [
-                maker for name in user.calls_on if (maker := self._final_maker(name, user.file))
-            ]
+            used: list[TopStatement] = [condition for condition, _ in user.guards]
+            for name in user.reads:
+                used += self._makers(name, before)
+            for name in user.calls_on:
+                used += self._final_makers(name, user.file)
             used += [other for other in statements if other.changes & user.makes]
             pending += [other for other in used if id(other) not in chosen]
         return [statement for statement in statements if id(statement) in chosen]
 
+    def _makers(self, name: str, before: Sequence[TopStatement]) -> list[TopStatement]:
+        """The statements in `before` that may give a name its value, the last first."""
+        return possible([statement for statement in before if name in statement.makes])
+
+    def _final_makers(self, name: str, file: SourceFile) -> list[TopStatement]:
+        """The statements that may give a name its final value: the answer's, or else the last."""
+        self.winner(name)  # looks for the answer, unless it is known
+        answers = [one for one in self._candidates.get(name, ()) if one.file is file]
+        return possible(answers[::-1]) or self._makers(name, file.statements)
+
     def _last_maker(self, name: str, before: Sequence[TopStatement]) -> TopStatement | None:
-        """The last statement in `before` that binds a name."""
-        return next((s for s in reversed(before) if name in s.makes), None)
+        """The last statement in `before` that may bind a name."""
+        return next(iter(self._makers(name, before)), None)
 
     def _final_maker(self, name: str, file: SourceFile) -> TopStatement | None:
-        """The statement that gives a name its final value: the answer, or else the last."""
-        winner = self.winner(name)
-        if winner is not None and winner.file is file:
-            return winner
-        return self._last_maker(name, file.statements)
+        """The statement that gives a name its final value, as far as the text shows it."""
+        return next(iter(self._final_makers(name, file)), None)
 
-    def reach(self, target: TopStatement) -> list[TopStatement]:
-        """A definition and all statements that it uses, also those in other files."""
+    def reach(self, *targets: TopStatement) -> list[TopStatement]:
+        """Definitions and all statements that they use, also those in other files."""
         reached: dict[int, TopStatement] = {}
-        pending = [target]
+        pending = [*targets]
         while pending:
             for statement in self._needed(pending.pop()):
                 if id(statement) in reached:
@@ -333,13 +352,28 @@ class LoadedSubmission:
             if statement.ran:
                 continue
             statement.ran = True
+            if any(condition.value is not holds for condition, holds in statement.guards):
+                statement.error = next((c.error for c, _ in statement.guards if c.error), None)
+                continue
+            namespace = statement.file.namespace
+            may_not = isinstance(statement.node, BRANCHING)
+            before = {name: namespace.get(name) for name in statement.makes} if may_not else {}
             try:
                 self._borrow(statement)
-                exec(statement.code, statement.file.namespace)
+                if isinstance(statement, Condition):
+                    statement.value = _evaluated(statement)
+                else:
+                    exec(statement.code, namespace)
             except BaseException as error:
                 # Reported only if a name that the statement binds is needed: a failed plot does no
                 # harm.
                 statement.error = error
+            else:
+                statement.bound = frozenset(
+                    name
+                    for name in statement.makes
+                    if not may_not or namespace.get(name) is not before[name]
+                )
 
     def _borrow(self, statement: TopStatement) -> None:
         """Bind the exercises of other files that a statement uses without importing them."""
@@ -349,6 +383,32 @@ class LoadedSubmission:
         for name in names - own - here.keys() - vars(builtins).keys():
             if self.winner(name) is not None:
                 here[name] = self.definition(name)
+
+
+def _evaluated(condition: Condition) -> bool:
+    """The value of a condition; in a notebook, its ``__name__`` is ``"__main__"``."""
+    namespace = condition.file.namespace
+    name = namespace["__name__"]
+    if condition.file.is_notebook:
+        namespace["__name__"] = MAIN
+    try:
+        return bool(eval(condition.code, namespace))
+    finally:
+        namespace["__name__"] = name
+
+
+def _never_runs(name: str, definition: TopStatement) -> str:
+    """A sentence about a definition that Python does not run."""
+    for condition, holds in definition.guards:
+        if condition.value is not holds and condition.constant is not holds:
+            place, test = condition.place, ast.unparse(condition.node)[:MAX_NAME]
+            program = "__name__" in test and not definition.file.is_notebook
+            return (
+                f"Python does not define {name} here: the condition `{test}` ({place.within} line "
+                f"{place.line}) is {not holds}"
+                + (", because a grader imports the file" if program else "")
+            )
+    return f"Python does not define {name} here: {definition.place.within} binds no such name"
 
 
 def _imports(maker: TopStatement | None, name: str) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from grader.course.course import Course
 from grader.intake.files import read_files
 from grader.intake.own import own_files
 from grader.wire import KERNEL, SourceText, Wanted
-from grader.wire.definitions import find_definitions, skeleton, skeletons
+from grader.wire.definitions import find_definitions, possible, skeleton, skeletons
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, read_file
 
 Digests = Mapping[str, str]  # the digest of each answer, by exercise; a stub has none
@@ -57,34 +57,37 @@ class _Answers:
         self._course = course
         self._stubs = stubs
         self._files = [_read(source) for source in sources]
-        self._found: dict[str, tuple[str, TopStatement | None]] = {}
+        self._found: dict[str, tuple[str, Sequence[TopStatement]]] = {}
         self._makers: dict[str, dict[str, list[TopStatement]]] = {}  # by file, then by name
 
     def digest(self, name: str) -> str | None:
         """The digest of an answer and the code that it uses; None if the answer is unwritten."""
-        status, winner = self._definition(name)
-        if status == "broken" or (winner is not None and not _compiles(winner)):
+        status, candidates = self._definition(name)
+        if status == "broken" or not all(map(_compiles, candidates)):
             return _digest([file.name + "\n".join(file.lines) for file in self._files])
-        return _digest(sorted(self._reached(winner))) if winner is not None else None
+        return _digest(sorted(self._reached(candidates))) if candidates else None
 
-    def _definition(self, name: str) -> tuple[str, TopStatement | None]:
+    def _definition(self, name: str) -> tuple[str, Sequence[TopStatement]]:
         if name not in self._found:
             unit = self._course.unit_of[name]
             wanted = Wanted(name, unit, self._stubs.get(name, ""))
-            found, winner = find_definitions(wanted, self._files)
-            self._found[name] = found.status, winner
+            found, candidates = find_definitions(wanted, self._files)
+            self._found[name] = found.status, possible(candidates[::-1])
         return self._found[name]
 
-    def _reached(self, first: TopStatement) -> set[str]:
-        """The code of a statement, and of all statements that it uses, directly or indirectly."""
-        reached = [first]
+    def _reached(self, first: Sequence[TopStatement]) -> set[str]:
+        """The code of statements, and of all statements that they use, directly or indirectly."""
+        reached = [*first]
         for statement in reached:  # the loop extends the list that it walks
+            used: list[TopStatement] = [condition for condition, _ in statement.guards]
             for name in statement.reads | statement.calls_on:
-                used = self._made(statement.file).get(name, [])
-                if name in self._course.exercises:
-                    winner = self._definition(name)[1]
-                    used = [winner] if winner is not None else []
-                reached += [one for one in used if not any(one is other for other in reached)]
+                is_exercise = name in self._course.exercises
+                used += (
+                    self._definition(name)[1]
+                    if is_exercise
+                    else self._made(statement.file).get(name, [])
+                )
+            reached += [one for one in used if not any(one is other for other in reached)]
         return {_skeleton(one.node) or "\n".join(one.file.lines) for one in reached}
 
     def _made(self, file: SourceFile) -> Mapping[str, list[TopStatement]]:

@@ -154,10 +154,10 @@ class Cells:
         if unit is None:
             helpers = [file.name for file in files if _defines(file, name)]
             return HELPER_ELSEWHERE.format(file=helpers[0], name=name) if helpers else ""
-        found, winner = find_definitions(Wanted(name, unit, ""), files)
-        if winner is None:
+        found, candidates = find_definitions(Wanted(name, unit, ""), files)
+        if not candidates:
             return UNWRITTEN.format(name=name, unit=unit) if found.status != "broken" else ""
-        return ELSEWHERE.format(file=winner.file.name, name=name)
+        return ELSEWHERE.format(file=candidates[0].file.name, name=name)
 
     def notes(
         self, course: Course, checked: Sequence[SourceText], solved: Mapping[str, bool]

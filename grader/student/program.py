@@ -10,8 +10,9 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.records.faults import CallError
+from grader.wire import SourceText
 from grader.wire.definitions import is_untouched, skeleton
-from grader.wire.source import DEFINITIONS, UNPARSABLE, flatten, parse
+from grader.wire.source import DEFINITIONS, UNPARSABLE, Condition, parse, read_file
 
 SHOWN = 60  # characters of a line of code in a message
 
@@ -36,7 +37,10 @@ def left_out(course: Course, name: str) -> Iterator[str]:
     unit, path = _file_of(course, name)
     try:
         text = path.read_text("utf-8-sig")
-        statements = list(flatten(parse(text, magics=False).body))
+        parse(text, magics=False)
+        file = read_file(SourceText(path.name, (text,)))
+        running = (one for one in file.statements if one.may_run and not isinstance(one, Condition))
+        statements = [statement.node for statement in running]
     except FileNotFoundError:
         yield _gone(unit, path)
         return

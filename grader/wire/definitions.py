@@ -57,8 +57,11 @@ TORCH = frozenset({"torch", "F", "nn.functional", "torch.nn.functional"})
 
 def find_definitions(
     wanted: Wanted, files: Sequence[SourceFile]
-) -> tuple[Found, TopStatement | None]:
-    """The answer to an exercise, and the statement that defines it.
+) -> tuple[Found, Sequence[TopStatement]]:
+    """The answer to an exercise, and the statements that may define it.
+
+    The first statement that Python runs is the answer; `Found` describes the first statement. Only
+    running its conditions shows whether Python runs a statement below an ``if``.
 
     A stub never counts as an answer. Among several definitions, one in a notebook has priority over
     one in another file. Then the file that is named like the unit has priority, and otherwise the
@@ -70,10 +73,10 @@ def find_definitions(
     try:
         return _find(wanted, files)
     except RecursionError:
-        return Found(wanted.name, "broken", message="it is nested too deeply to be read"), None
+        return Found(wanted.name, "broken", message="it is nested too deeply to be read"), ()
 
 
-def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatement | None]:
+def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Sequence[TopStatement]]:
     name = wanted.name
     kernel = next((file for file in files if file.is_kernel), None)
     if kernel is not None:
@@ -86,7 +89,7 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
         if name in statement.makes and not statement.is_import
     ]
     if kernel in files:
-        candidates = candidates[-1:]
+        candidates = possible(candidates)[::-1]
     written = [
         candidate
         for candidate in candidates
@@ -96,14 +99,37 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
         for file in files:
             for broken, place, message in file.broken:
                 if broken == name:
-                    return Found(name, "broken", place=place, message=message[:MAX_TEXT]), None
+                    return Found(name, "broken", place=place, message=message[:MAX_TEXT]), ()
         if candidates:
-            return Found(name, "stub", place=candidates[-1].place), None
-        return Found(name, "missing"), None
-    first = [statement for statement in written if statement.file.is_notebook] or written
-    at_home = [statement for statement in first if statement.file.stem == wanted.unit]
-    winner = (at_home or first)[-1]
-    return _describe(name, winner, [*_notes(wanted, winner, candidates, written, files)]), winner
+            return Found(name, "stub", place=candidates[-1].place), ()
+        return Found(name, "missing"), ()
+    order = {id(file): number for number, file in enumerate(files)}
+
+    def rank(statement: TopStatement) -> tuple[bool, bool, bool, int]:
+        file = statement.file
+        at_home = file.stem == wanted.unit
+        return statement.may_run, file.is_notebook, at_home, order[id(file)]
+
+    # Sorting is stable, so that the last definition of a file comes first.
+    ranked = sorted(written, key=rank)[::-1]
+    winner = ranked[0]
+    running = [statement for statement in ranked[::-1] if statement.may_run]
+    notes = [*_notes(wanted, winner, candidates, running, files)]
+    return _describe(name, winner, notes), ranked
+
+
+def possible(statements: Sequence[TopStatement]) -> list[TopStatement]:
+    """The statements that may give a name its last value, the last first.
+
+    All of them are followed by statements that may not run, or may not bind the name.
+    """
+    found: list[TopStatement] = []
+    for statement in reversed(statements):
+        if statement.may_run:
+            found.append(statement)
+            if statement.binds_for_sure:
+                break
+    return found
 
 
 def _imports(kernel: SourceFile, name: str) -> bool:

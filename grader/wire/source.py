@@ -27,6 +27,9 @@ FUTURE_ANNOTATIONS = 0x1000000
 # The start of a submission's file names in tracebacks, which are not paths of real files.
 CODE_PREFIX = "<submission>/"
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# Statements that may run, or not run, the statements inside.
+BRANCHING = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
+MAIN = "__main__"  # the name of the module that Python runs, as every notebook's cells see it
 STAR = "*"
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
@@ -47,8 +50,21 @@ class TopStatement:
     file: SourceFile
     makes: frozenset[str]  # module-level names that the statement binds
     changes: frozenset[str]  # names whose objects it changes: name.x = 1, name[0] = 1, name += 1
+    guards: tuple[Guard, ...] = ()  # the conditions under which Python runs the statement
     ran: bool = False
     error: BaseException | None = None
+    bound: frozenset[str] = frozenset()  # the names that it has bound when it ran
+
+    @property
+    def may_run(self) -> bool:
+        """Whether the text leaves open that Python runs the statement; ``if False:`` does not."""
+        return all(condition.constant in (None, holds) for condition, holds in self.guards)
+
+    @property
+    def binds_for_sure(self) -> bool:
+        """Whether the statement binds its names whenever its file runs."""
+        sure = all(condition.constant is holds for condition, holds in self.guards)
+        return sure and not isinstance(self.node, BRANCHING)
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -97,6 +113,25 @@ class TopStatement:
         return isinstance(self.node, (ast.Import, ast.ImportFrom))
 
 
+@dataclass
+class Condition(TopStatement):
+    """The condition of an ``if`` that contains definitions; running it gives its `value`."""
+
+    constant: bool | None = None  # the value, if the text alone shows it
+    value: bool | None = None
+
+    @cached_property
+    def code(self) -> types.CodeType:
+        """The compiled code, to be evaluated; see `TopStatement.code`."""
+        assert isinstance(self.node, ast.Expr)
+        code: types.CodeType = compile(
+            ast.Expression(self.node.value), self.file.code_name, "eval", FUTURE_ANNOTATIONS, True
+        )
+        return code
+
+
+Guard = tuple[Condition, bool]  # a condition, and its value with which Python runs a statement
+
 # A name that is defined in a cell that does not parse; the place of the error; the error's text.
 Broken = tuple[str, Place, str]
 
@@ -134,8 +169,31 @@ class SourceFile:
             except UNPARSABLE:
                 broken += self._broken(first, text)
                 continue
-            statements += [TopStatement(node, self, *_binds(node)) for node in flatten(tree.body)]
+            statements += self._flat(tree.body, ())
         return statements, broken
+
+    def _flat(self, body: Iterable[ast.stmt], guards: tuple[Guard, ...]) -> Iterator[TopStatement]:
+        """The statements of a block; an ``if`` or a ``with`` with definitions is taken apart.
+
+        The statements inside an ``if`` have its condition among their `guards`.
+        """
+        for node in body:
+            if isinstance(node, ast.With) and _holds_definitions(node):
+                yield from self._flat(node.body, guards)
+            elif isinstance(node, ast.If | ast.While) and self._is_taken_apart(node):
+                test = ast.copy_location(ast.Expr(node.test), node.test)
+                constant = _constant(node.test, self.is_notebook)
+                condition = Condition(test, self, *_binds(test), guards, constant=constant)
+                yield condition
+                yield from self._flat(node.body, (*guards, (condition, True)))
+                yield from self._flat(node.orelse, (*guards, (condition, False)))
+            else:
+                yield TopStatement(node, self, *_binds(node), guards)
+
+    def _is_taken_apart(self, node: ast.If | ast.While) -> bool:
+        if isinstance(node, ast.While):  # a loop that never begins
+            return _constant(node.test, self.is_notebook) is False
+        return _holds_definitions(node) or "__name__" in _names(node.test)
 
     def _broken(self, first: int, text: str) -> Iterator[Broken]:
         """The names defined in a cell that does not parse, each with the place and the error.
@@ -242,19 +300,28 @@ def without_magics(cell: str) -> str:
     return "\n".join(lines)
 
 
-def flatten(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The top-level statements, without blocks like ``if __name__ == "__main__"``.
-
-    An ``if`` or a ``with`` that contains definitions is replaced by the statements inside.
-    """
-    for node in body:
-        if isinstance(node, ast.If) and "__name__" in _names(node.test):
-            continue
-        if isinstance(node, (ast.If, ast.With)) and _holds_definitions(node):
-            yield from flatten(node.body)
-            yield from flatten(getattr(node, "orelse", []))
-        else:
-            yield node
+def _constant(test: ast.expr, in_notebook: bool) -> bool | None:
+    """The value of a condition, if it does not depend on code that runs; otherwise None."""
+    match test:
+        case ast.Constant(value):
+            return bool(value)
+        case ast.Name("TYPE_CHECKING") | ast.Attribute(ast.Name("typing"), "TYPE_CHECKING"):
+            return False
+        case ast.UnaryOp(ast.Not(), operand):
+            value = _constant(operand, in_notebook)
+            return None if value is None else not value
+        case ast.Compare(ast.Name("__name__"), [ast.Eq() as op], [ast.Constant(str(name))]) | (
+            ast.Compare(ast.Name("__name__"), [ast.NotEq() as op], [ast.Constant(str(name))])
+        ):
+            is_main = in_notebook and name == MAIN
+            return is_main if isinstance(op, ast.Eq) else not is_main
+        case ast.BoolOp(op, values):
+            known = [_constant(value, in_notebook) for value in values]
+            decides = isinstance(op, ast.Or)  # the value that decides alone
+            if decides in known:
+                return decides
+            return None if None in known else not decides
+    return None
 
 
 def names_in_broken(text: str) -> list[str]:
