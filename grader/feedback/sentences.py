@@ -77,10 +77,10 @@ def bases_title(bases: Iterable[str]) -> str:
 
 
 def broken(found: Found) -> str:
-    """The message for a definition in a file or cell that is not valid Python."""
+    """The message for a definition in a file or cell that does not run."""
     if found.place is None:
         return f"it cannot be read: {found.message}"
-    return f"{at(found.place)} is not valid Python: {found.message}"
+    return f"{at(found.place)} {found.message}"
 
 
 def unreadable(listed: Iterable[Found]) -> list[str]:

@@ -168,8 +168,8 @@ def _notes(
         broken = next((place for broken, place, _ in file.broken if broken == name), None)
         if broken is not None:
             yield (
-                f"{name} cannot be read in {broken.within} (line {broken.line} is not valid "
-                f"Python); the one in {winner.place.within} counts"
+                f"{name} cannot be read in {broken.within} (see line {broken.line}); the one in "
+                f"{winner.place.within} counts"
             )
 
 

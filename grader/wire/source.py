@@ -21,6 +21,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from grader.wire import KERNEL, MAX_NAME, Place, SourceText
+from grader.wire.ipython import as_python, has_prompts, magic_of, without_commands
 
 # The flag __future__.annotations.compiler_flag, with which Python evaluates no type hint.
 FUTURE_ANNOTATIONS = 0x1000000
@@ -32,6 +33,8 @@ BRANCHING = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast
 MAIN = "__main__"  # the name of the module that Python runs, as every notebook's cells see it
 STAR = "*"
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+NOT_RUN = "makes this a {} cell: its code does not run in the notebook, and defines nothing"
 
 # Bytecode instructions that look up a name outside of a function; each Python version has some.
 LOOKUPS = frozenset(
@@ -132,7 +135,7 @@ class Condition(TopStatement):
 
 Guard = tuple[Condition, bool]  # a condition, and its value with which Python runs a statement
 
-# A name that is defined in a cell that does not parse; the place of the error; the error's text.
+# A name that is defined in a cell that does not run; a place; what is wrong there, as a predicate.
 Broken = tuple[str, Place, str]
 
 
@@ -154,7 +157,7 @@ class SourceFile:
 
     @property
     def broken(self) -> list[Broken]:
-        """The definitions in the cells that do not parse."""
+        """The definitions in the cells that do not parse, or that IPython does not run."""
         return self._parsed[1]
 
     @cached_property
@@ -163,6 +166,9 @@ class SourceFile:
         statements: list[TopStatement] = []
         broken: list[Broken] = []
         for first, text in zip(self.cells, self.texts, strict=True):
+            if self.is_notebook and (magic := magic_of(text)):
+                place = self.place(first + len(text[: text.find("%%")].split("\n")) - 1)
+                broken += [(name, place, NOT_RUN.format(magic)) for name in names_in_broken(text)]
             try:
                 # Pad with blank lines, so that line numbers count from the top of the file.
                 tree = parse("\n" * (first - 1) + text, magics=self.is_notebook)
@@ -205,7 +211,7 @@ class SourceFile:
             parse(text, magics=self.is_notebook)
         except UNPARSABLE as error:
             place = self.place(first - 1 + (getattr(error, "lineno", None) or 1))
-            message = _shown(error, text)
+            message = f"is not valid Python: {_shown(error, text)}"
             for name in names_in_broken(text):
                 yield name, place, message
 
@@ -271,33 +277,21 @@ def read_file(source: SourceText) -> SourceFile:
 
 
 def parse(text: str, magics: bool) -> ast.Module:
-    """Parse a cell; with `magics`, blank out IPython's syntax if Python cannot parse it."""
+    """Parse a file or, with `magics`, a cell; IPython's syntax is rewritten if Python refuses it.
+
+    In a file, only commands such as ``!pip`` are rewritten: Colab leaves them in exported files.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as about invalid escapes in a plot's title
+        if magics and has_prompts(text):  # ``In [3]: x = 1`` is valid Python
+            return ast.parse(as_python(text))
         try:
             return ast.parse(text)
         except UNPARSABLE:
-            if not magics:
+            rewritten = as_python(text) if magics else without_commands(text)
+            if rewritten == text:
                 raise
-        return ast.parse(without_magics(text))
-
-
-def without_magics(cell: str) -> str:
-    """Replace IPython's own syntax in a cell by plain Python; line numbers stay the same."""
-    if cell.lstrip().startswith("%%"):
-        magic = cell.lstrip().split(None, 1)[0]
-        if magic not in ("%%time", "%%timeit", "%%capture"):
-            return "\n" * cell.count("\n")  # the cell is in another language, such as %%bash
-    lines = []
-    for line in cell.split("\n"):
-        bare = line.strip()
-        indent = line[: len(line) - len(line.lstrip())]
-        assigned = re.match(r"\s*[\w, ]+=\s*(?=[!%]\S)", line)
-        if bare.startswith(("%", "!", "?")) or re.fullmatch(r"[\w.]+\?{1,2}", bare):
-            lines.append(f"{indent}pass")  # not an empty line, since a block may have no other line
-        else:
-            lines.append(f"{assigned.group()}None" if assigned else line)
-    return "\n".join(lines)
+        return ast.parse(rewritten)
 
 
 def _constant(test: ast.expr, in_notebook: bool) -> bool | None:

@@ -51,8 +51,8 @@ def test_a_cell_that_the_answer_does_not_need_costs_nothing(
     "magic",
     [
         "%%time",
-        "%%timeit",
         "%%capture",
+        "%%prun -q",
         "%matplotlib inline",
         "!pip install torch",
         "%load_ext autoreload\n%autoreload 2",
