@@ -65,7 +65,7 @@ FOREIGN = frozenset(
 )  # fmt: skip
 # Files of the standard library that return frames to their callers.
 FRAME_GIVERS = frozenset({"inspect.py", "logging"})
-# TorchScript's functions: in a jail they return their argument unchanged.
+# TorchScript's functions: where student code runs, they return their argument unchanged.
 SCRIPTS = ("script", "trace", "freeze", "optimize_for_inference")
 
 
@@ -101,8 +101,7 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
     # On the meta device, torch.slice_scatter and similar functions switch off a dispatch key while
     # they copy.
     torch._prims_common.clone_preserve_strides = torch.clone
-    for name in SCRIPTS:
-        setattr(torch.jit, name, _unchanged)
+    compile_nothing()
     for name in MODULES:
         if isinstance(module := vars(torch._C).get(name), types.ModuleType):
             vars(module).clear()
@@ -111,6 +110,18 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
         del torch._C._DispatchOperatorHandle.redispatch_boxed
     refusing = property(_refusing("a kernel by its key"), lambda *_: None)
     setattr(torch._ops.OpOverload, "_op_dk", refusing)  # noqa: B010
+
+
+def compile_nothing() -> None:
+    """Let ``torch.compile`` and TorchScript return their argument, which then runs as it is.
+
+    Compiling takes longer than a test may take, and needs a C++ compiler.
+    """
+    import torch
+
+    torch.compile = _unchanged
+    for name in SCRIPTS:
+        setattr(torch.jit, name, _unchanged)
 
 
 def _unchanged(model: Any = None, *_: Any, **__: Any) -> Any:

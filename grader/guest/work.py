@@ -147,7 +147,9 @@ def _preload() -> Untouched:
     load_torch(whole=True)
     # Imported here, because the module needs torch, and `main` reports a failure to import torch.
     from grader.guest.cleanup import Untouched
+    from grader.guest.interpreter import compile_nothing
 
+    compile_nothing()
     forget_projects()
     return Untouched()
 

@@ -13,8 +13,11 @@ An honest submission takes a few megabytes.
 from __future__ import annotations
 
 import codecs
+import encodings
 import json
 import os
+import pkgutil
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -180,6 +183,31 @@ def decoded(data: bytes) -> str:
     except UnicodeDecodeError:
         # Editors on Windows write cp1252, in which almost every byte is a character.
         return data.decode("cp1252", errors="replace")
+
+
+# The encodings that a Python file may declare (PEP 263). The codecs left out can take very long, or
+# do not exist on every platform.
+ENCODINGS = frozenset(module.name for module in pkgutil.iter_modules(encodings.__path__)) - {
+    *("idna", "punycode", "mbcs", "oem", "undefined", "unicode_escape", "raw_unicode_escape"),
+}
+DECLARED = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
+NO_TEXT = "it is not text that Python reads, since it holds null characters: save it as UTF-8"
+
+
+def python_text(data: bytes) -> str:
+    """Decode a Python file; its first or second line may declare the encoding.
+
+    Raises `Unreadable` for a file that is no text.
+    """
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF8))
+    if b"\0" in data and not marked:
+        raise Unreadable(NO_TEXT)
+    if not marked and (declared := DECLARED.match(data)):
+        name = encodings.normalize_encoding(declared[1].decode("ascii", "replace")).lower()
+        if (codec := encodings.aliases.aliases.get(name, name)) in ENCODINGS:
+            with suppress(UnicodeDecodeError, LookupError):  # LookupError: not for text
+                return data.decode(codec)
+    return decoded(data)
 
 
 # --- folders -------------------------------------------------------------------------------------
@@ -355,7 +383,7 @@ def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tupl
 
 def _source(name: str, data: bytes) -> SourceText:
     known = suffix(name)  # in lower case, as all later code expects
-    cells = code_cells(data) if known == ".ipynb" else (decoded(data),)
+    cells = code_cells(data) if known == ".ipynb" else (python_text(data),)
     return SourceText(name[: -len(known)] + known, cells)
 
 

@@ -11,6 +11,7 @@ import ast
 import dis
 import inspect
 import re
+import sys
 import types
 import unicodedata
 import warnings
@@ -211,7 +212,7 @@ class SourceFile:
             parse(text, magics=self.is_notebook)
         except UNPARSABLE as error:
             place = self.place(first - 1 + (getattr(error, "lineno", None) or 1))
-            message = f"is not valid Python: {_shown(error, text)}"
+            message = f"is not valid Python{_newer(error, place.text)}: {_shown(error, text)}"
             for name in names_in_broken(text):
                 yield name, place, message
 
@@ -263,6 +264,25 @@ def _shown(error: BaseException, text: str) -> str:
     code = lines[line - 1].lstrip()
     before = column - 1 - (len(lines[line - 1]) - len(code))
     return f"{message}\n  {code}\n  {' ' * before}^" if before >= 0 else message
+
+
+# Syntax of later versions of Python: the version, a pattern of the line, or of Python's message.
+NEWER = (
+    ((3, 12), r"^(type \w+|(async )?(def|class) \w+ ?\[)", r"^f-string"),
+    ((3, 14), r"^except [\w.]+ ?,[^(]*:|\bt[\"']", "$^"),
+)
+
+
+def _newer(error: BaseException, line: str) -> str:
+    """The versions of Python, if the line is probably valid in a later version than this."""
+    message = str(getattr(error, "msg", None) or "")
+    for version, in_line, in_message in NEWER:
+        found = re.search(in_line, line.strip()) or re.search(in_message, message)
+        if found and sys.version_info < version:
+            here = f"{sys.version_info.major}.{sys.version_info.minor}"
+            later = ".".join(map(str, version))
+            return f" {here}, which the grader runs (Python {later} may accept it)"
+    return ""
 
 
 def read_file(source: SourceText) -> SourceFile:

@@ -147,6 +147,13 @@ USEFUL = {
     "TorchScript as a decorator": (
         "@torch.jit.script\n    def twice(x):\n        return x * 2\n    twice(x)"
     ),
+    "torch.compile as a decorator": (
+        "@torch.compile\n    def twice(x):\n        return x * 2\n    twice(x)"
+    ),
+    "torch.compile with options": "torch.compile(torch.exp, mode='max-autotune')(x)",
+    "a compiled module": (
+        "layer = torch.nn.Identity()\n    layer.compile()\n    torch.compile(layer)(layer(x))"
+    ),
     "threads": (
         "from concurrent.futures import ThreadPoolExecutor\n"
         "    with ThreadPoolExecutor(2) as pool:\n        list(pool.map(torch.exp, x))"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from grader.grading.desk import Desk
@@ -109,6 +111,19 @@ def test_a_file_that_does_not_parse_is_told_with_its_line_for_the_names_in_it(
         assert entry.place.line in (3, 4, 5)
     assert found(seat, "staircase").status == "found"
     assert found(seat, "Projection").status == "missing"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python has the newer syntax")
+@pytest.mark.parametrize(
+    "line",
+    ["type Row = list", "def first[T](x: T): return x", "name = f'{'a'}'", "class A[T]: pass"],
+)
+def test_syntax_that_is_newer_than_this_python_names_both_versions(sit: Sit, line: str) -> None:
+    entry = found(sit({"basics.py": f"{center_that_gives(3)}\n{line}\n"}))
+    assert entry.status == "broken"
+    assert "is not valid Python 3.11, which the grader runs (Python 3.12 may accept it): " in (
+        entry.message
+    )
 
 
 def test_the_line_of_a_syntax_error_is_shown(sit: Sit) -> None:

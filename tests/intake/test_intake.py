@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from grader.course.course import Course
 from grader.intake import Submission, find_submissions, read_submission, take_in
 from grader.intake import files as limits
-from grader.intake.files import NOT_PLAIN, Listed, Unreadable, on_disk
+from grader.intake.files import NO_TEXT, NOT_PLAIN, Listed, Unreadable, on_disk
 from grader.intake.names import MAX_SHOWN, shown
 from grader.records.faults import CallError
 
@@ -509,6 +509,45 @@ def test_text_with_a_mark_of_its_encoding_is_read(tmp_path: Path, encoding: str)
     path.write_bytes(path.read_text("utf-8").encode(encoding))
     found = read_submission("ada", tmp_path)
     assert [source.cells for source in found.sources] == [(text,), (text,)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "word"),
+    [
+        ("shift_jis", "注意"), ("Big5", "注意"), ("gb18030", "注意"), ("euc-kr", "주의"),
+        ("mac-roman", "é…"), ("cp1251", "внимание"), ("koi8-r", "внимание"), ("latin-1", "née"),
+        ("iso-8859-15", "€"), ("utf-8", "注意"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("before", ["", "#!/usr/bin/env python\n", "\r\n", "# first\r\n"])
+def test_the_encoding_that_a_python_file_declares_counts(
+    tmp_path: Path, encoding: str, word: str, before: str
+) -> None:
+    text = f"{before}# -*- coding: {encoding} -*-\nx = '{word}'\n"
+    (tmp_path / "basics.py").write_bytes(text.encode(encoding))
+    assert [source.cells for source in read_submission("ada", tmp_path).sources] == [(text,)]
+
+
+@pytest.mark.parametrize(
+    "declared", ["nonsense", "punycode", "idna", "zlib", "rot13", "unicode_escape", "ascii"]
+)
+def test_a_declared_encoding_that_does_not_fit_is_ignored(tmp_path: Path, declared: str) -> None:
+    text = f"# coding: {declared}\nx = 'née'\n"
+    (tmp_path / "basics.py").write_text(text, "utf-8")
+    assert [source.cells for source in read_submission("ada", tmp_path).sources] == [(text,)]
+
+
+def test_an_encoding_in_the_third_line_or_below_code_declares_nothing(tmp_path: Path) -> None:
+    for text in ("\n\n# coding: cp1251\nx = 'é'\n", "x = 1\n# coding: cp1251\ny = 'é'\n"):
+        (tmp_path / "basics.py").write_text(text, "utf-8")
+        assert [source.cells for source in read_submission("ada", tmp_path).sources] == [(text,)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_a_file_that_is_no_text_gets_a_line(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "basics.py").write_bytes("import torch\n".encode(encoding))
+    found = read_submission("ada", tmp_path)
+    assert found.problems == (f"basics.py: {NO_TEXT}",)
 
 
 def test_bytes_that_mean_nothing_in_any_encoding_do_not_stop_the_reading(
