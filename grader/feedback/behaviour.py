@@ -184,7 +184,7 @@ class _Words:
                 )
 
     def alike(self) -> Iterator[str]:
-        """Report different values in the result, although an argument has one value everywhere."""
+        """Report a result that varies along an axis, although an argument does not."""
         for fact in self._of("alike"):
             axis, _ = fact.at
             argument, along = self._argument(fact.argument), self._axis_in(fact.argument, axis)

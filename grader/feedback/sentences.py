@@ -72,7 +72,7 @@ def unready(name: str, bases: Mapping[str, Unready], in_cells: bool = False) -> 
 
 
 def bases_title(bases: Iterable[str]) -> str:
-    """The title of the check that an exercise's bases are right: the exercises that it uses."""
+    """The title of the check on an exercise's bases, which are the exercises that it uses."""
     return f"The exercises that it uses are right: {rows.listed([*bases], 'and')}"
 
 

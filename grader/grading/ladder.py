@@ -79,7 +79,7 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
             exercises = [_all_missing(desk, name, lost, lost.status) for name in desk.tests]
         except HostFault as fault:
             status, message = "grader_error", str(fault)
-        except Exception:  # the grader's fault: it must not end the batch, nor cost points
+        except Exception:  # a fault of the grader must neither end the batch nor cost points
             status, message = "grader_error", traceback.format_exc(limit=-4)
     if any(exercise.faulty for exercise in exercises):
         status = "grader_error"

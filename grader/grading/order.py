@@ -71,7 +71,7 @@ class Order:
 
 @contextmanager
 def loading_torch() -> Iterator[None]:
-    """Switch garbage collection off while torch is loaded, and exempt torch's objects from it.
+    """Switch garbage collection off while torch loads; then exempt all objects from collection.
 
     Torch creates half a million objects that live as long as the process. Garbage collection of
     these objects takes a tenth of the loading time, and as much again when the program ends.

@@ -45,7 +45,7 @@ UNREADABLE = (wire.WireError, RuntimeError, ValueError, OverflowError)
 
 @dataclass(frozen=True)
 class NamedValue:
-    """A name, the description of a value, such as shape and dtype, and its numbers if few."""
+    """A value with its name, a description such as shape and dtype, and its numbers if few."""
 
     name: str
     what: str

@@ -94,7 +94,7 @@ def take_in(
 ) -> Arrivals:
     """Find and read the submissions under these paths; raise `CallError` if there are none.
 
-    - A file is a submission.
+    - A file is a submission, except a zip that is a download (see below).
     - A folder is a submission if it holds a file named like a unit. An empty folder is also a
       submission if another submission can be read.
     - A folder or a zip is a download of a whole assignment if a learning system made the names at
@@ -301,7 +301,7 @@ def _files_of(path: Path) -> Iterable[FoundFile]:
 
 
 def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
-    """The last submission of each student or group, identified by the system's number for them."""
+    """The last submission of each student or group; a system's number identifies them."""
     of_one: dict[object, list[_Arrived]] = {}
     for one in arrived:
         of_one.setdefault(one.number or id(one), []).append(one)

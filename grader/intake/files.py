@@ -45,7 +45,7 @@ MAX_PROBLEMS = 20  # lines about problems; an archive can hold thousands of bad 
 # A student who zips a virtual environment must still get a grade. An environment with PyTorch has
 # 28,000 files, which make a table of contents of 4 MB.
 MAX_DIRECTORY = 5 * 2**20  # bytes of an archive's table of contents
-# The same for the download of a whole class, in which several students may have zipped one.
+# The same for a download, in which several students may have zipped an environment.
 MAX_DOWNLOAD_DIRECTORY = 16 * MAX_DIRECTORY
 MAX_ARCHIVE = 64 * 2**20  # bytes of a student's archive inside a download
 MAX_PATH = 1_000  # characters of an entry's name, folders included

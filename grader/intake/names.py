@@ -27,7 +27,7 @@ SKIPPED = frozenset(
 )  # fmt: skip
 _RENAMED = re.compile(
     r"(?i)(?P<real>.+\.(py|ipynb))\.(download|json|txt)", re.S
-)  # a browser or a mail program renamed it
+)  # the name of a file that a browser or a mail program renamed
 
 MAX_SHOWN = 200  # characters of a shown name or a student's key
 _CUT = "…"  # marks a cut in a shown name; this character is escaped if the name itself has it

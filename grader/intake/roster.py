@@ -256,7 +256,7 @@ def _some(label: str, people: Mapping[str, Person]) -> list[str]:
 
 
 CUTOFF = 0.8  # for difflib: "Diana Diaz" is near "Dana Diaz", and "Elif Diaz" is not
-SHORTEST = 4  # the letters of a name, or digits of a number, below which it is ignored
+SHORTEST = 4  # names with fewer letters, and numbers with fewer digits, are ignored
 
 
 class _Absent:

@@ -94,7 +94,7 @@ def mistake(
     common: str = "",
     breaks: Sequence[str] = (),
 ) -> Callable[[Anything], Anything]:
-    """Declare a wrong answer to an exercise, or to several exercises whose references it fits.
+    """Declare a wrong answer to an exercise, or to several exercises that the change fits.
 
     The title says in a line what is wrong; the hint asks a question and does not give the answer.
     `change` replaces parts of the reference's text. Without a change, the call decorates a

@@ -68,8 +68,8 @@ class TestResult(msgspec.Struct, frozen=True):
 
 
 # Names of the engine's own checks of each exercise; names of test functions begin with test_. The
-# checks: the exercise exists; it can be called; the exercises that it uses are right; it uses no
-# forbidden operation; it keeps the rules at its heart.
+# checks: the answer exists; it can be called; the exercises that it uses are right; it uses no
+# forbidden operation; it keeps the rules at the exercise's heart.
 EXISTS, SIGNATURE, BASES, OPERATIONS, HEART = "exists", "signature", "bases", "operations", "heart"
 ENGINE_CHECKS = frozenset({EXISTS, SIGNATURE, BASES, OPERATIONS, HEART})
 

@@ -28,7 +28,7 @@ from grader.wire.definitions import OWN
 
 NotebookCell = dict[str, Any]
 
-KIT = "grader"  # the name under which notebooks import the kit; in otter's, this name is taken
+KIT = "grader"  # the kit's name in notebooks; in otter's notebooks, this name is already taken
 
 HOW_TO = """\
 Run a cell with Shift+Enter. Begin with the first code cell. For each exercise there is a cell that

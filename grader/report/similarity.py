@@ -170,7 +170,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
         if kind == "string":
             token = '"'
         elif kind == "name" and not keyword.iskeyword(word):
-            # Keep an attribute's name, since most are torch's, except attributes of `self`.
+            # Names of attributes are mostly torch's, and are kept, except attributes of `self`.
             token = word if last == "." and before != "self" else "name"
         else:
             token = word

@@ -27,7 +27,7 @@ MOST_SHOWN = 64  # the most rows, and the most columns, of a single matrix
 # Lengths are in points, 72 to an inch.
 EDGE, GAP, LINE = 8.0, 16.0, 12.0
 NUMBER_CELL, MARK_CELL, LEAST_CELL = 24.0, 14.0, 4.0
-MOST_WIDTH = 360.0  # the most width of a single matrix without numbers
+MOST_WIDTH = 360.0  # the largest width of a single matrix without numbers
 NUMBER_FONT, MARK_FONT, LABEL_FONT, TITLE_FONT = 7.5, 7.5, 7.5, 9.5
 WIDE = 0.62  # width of a character, relative to the font's size
 LONGEST = 14  # characters of a label; a longer token is cut
