@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from grader.course.contract import Contract, Signature, TensorSpec
 from grader.proxies.facts import LIFT, Fact, Facts, Kind
 
-MOST_TOLD = 2  # sentences for each answer
+MOST_TOLD = 2  # the most sentences on one answer
 LEADING = "a leading dimension"
 
 
 def sentences_on(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
     """At most `MOST_TOLD` sentences on how an answer's behaviour is wrong, the gravest first.
 
-    `right` says which facts hold for right answers; `theirs`, which facts hold for this answer.
+    `right` says which facts hold for right answers; `theirs` says which hold for this answer.
     A difference that follows from another difference is left out.
     """
     wrong = [fact for fact, holds in right.items() if theirs.get(fact, holds) is not holds]
@@ -65,7 +65,7 @@ class _Words:
             if self.ours[fact]:
                 yield (
                     "In training mode, two calls with the same input give two different results; "
-                    "those of a right answer are the same."
+                    "a right answer gives the same result twice."
                 )
             else:
                 yield (
@@ -82,7 +82,7 @@ class _Words:
             elif not any(self.ours.get(Fact("sums", at=(a,))) for a in range(-9, 0)):
                 yield f"Along {self._axis_out(axis)}, your result sums to one; it should not."
         if self._of("bounded") and self.ours[Fact("bounded")]:
-            yield "Your result has negative numbers; a right one has none here."
+            yield "Your result has negative numbers; a right result has none here."
 
     def _pairs(self) -> Iterator[tuple[int, int, int, list[Fact]]]:
         """The wrong "reaches" facts, grouped by argument, its axis and the result's axis.
@@ -138,7 +138,7 @@ class _Words:
             inward, outward = self._axis_in(number, axis), self._axis_out(over)
             yield (
                 f"When {self._argument(number)} changes at position {of} of {inward} only, your "
-                f"result changes at position {to} of {outward}; it should stay as it is there."
+                f"result changes at position {to} of {outward}; it should not change there."
             )
 
     def heeded(self) -> Iterator[str]:
@@ -179,18 +179,20 @@ class _Words:
             if self.ours[fact]:
                 yield (
                     f"The gradient that reaches {self._argument(fact.argument)} is not the slope "
-                    "of your own result: is a part of the way cut off, as by `.detach()`, `.data` "
-                    "or `torch.no_grad()`?"
+                    "of your own result: is a part of the computation cut off, as by `.detach()`, "
+                    "`.data` or `torch.no_grad()`?"
                 )
 
     def alike(self) -> Iterator[str]:
-        """Report that equal positions of an argument give unequal results."""
+        """Report a result that varies along an axis, although an argument does not."""
         for fact in self._of("alike"):
             axis, _ = fact.at
-            positions = f"all positions of {self._argument(fact.argument)} along "
-            positions += self._axis_in(fact.argument, axis)
+            argument, along = self._argument(fact.argument), self._axis_in(fact.argument, axis)
             if self.ours[fact]:
-                yield f"If {positions} are equal, your results should be equal, but they differ."
+                yield (
+                    f"If {argument} has the same values at all positions along {along}, your "
+                    "result should also be the same at all positions, but it differs."
+                )
 
     def changes(self) -> Iterator[str]:
         """Report that the result changes wrongly when an argument is shifted or scaled."""

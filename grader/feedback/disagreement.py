@@ -55,7 +55,7 @@ def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
 
 
 def _distinct(expected: float, got: float) -> tuple[str, str]:
-    """Both numbers as text: with four digits, or with more if four look the same."""
+    """Both numbers as text: with four digits, or with more digits if the texts would be equal."""
     pairs = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in range(4, 18))
     return next((pair for pair in pairs if pair[0] != pair[1]), (repr(expected), repr(got)))
 
@@ -70,10 +70,10 @@ def _at(tensor: Tensor, index: Sequence[int]) -> Any:
 
 # --- picture -------------------------------------------------------------------------------------
 #
-# Selects the part to show of two tensors that should be equal.
+# Selects the part to show of two tensors that differ.
 
 
-MOST_CELLS = 12  # rows, and columns
+MOST_CELLS = 12  # the most rows, and the most columns, of a picture
 
 
 def picture_of(
@@ -128,7 +128,7 @@ def _corner(wrong: Tensor) -> tuple[int, int]:
         return top, left
     row, column = (
         int(step) for step in wrong.nonzero()[0]
-    )  # the first row and the first column with a difference may cross at equal elements
+    )  # the first row and the first column with a difference may meet far from any difference
     return _start(rows, row), _start(columns, column)
 
 

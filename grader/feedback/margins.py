@@ -37,7 +37,7 @@ class Margin:
 
     @property
     def distance(self) -> tuple[bool, float]:
-        """A sort key: doubtful margins come first; then margins are in order of distance from 1."""
+        """A sort key: doubtful margins come first, and ratios near 1 come before other ratios."""
         return not self.doubtful, abs(math.log(self.ratio)) if self.ratio > 0 else math.inf
 
 

@@ -15,7 +15,7 @@ from grader.wire.definitions import EVASIONS, GIVES_NEW, HIDING_MODULES
 EXISTS = "The exercise is there"
 SIGNATURE = "It takes the arguments that the statement lists"
 HEART = "It does what the exercise is about"
-WITHOUT_HEART = "an answer that does not keep to this rule keeps half of the points at most"
+WITHOUT_HEART = "an answer that breaks this rule keeps at most half of the points"
 UNTOUCHED = "still the stub: replace `raise NotImplementedError` with your own lines"
 UNTOUCHED_CELL = "still the stub: write your own lines, run the cell, and check again"
 MISSING = "no definition with this name was found in your files"
@@ -72,7 +72,7 @@ def unready(name: str, bases: Mapping[str, Unready], in_cells: bool = False) -> 
 
 
 def bases_title(bases: Iterable[str]) -> str:
-    """The title of the check that an exercise's bases are right: the exercises that it uses."""
+    """The title of the check on an exercise's bases, which are the exercises that it uses."""
     return f"The exercises that it uses are right: {rows.listed([*bases], 'and')}"
 
 
@@ -89,13 +89,13 @@ def unreadable(listed: Iterable[Found]) -> list[str]:
     for found in listed:
         if found.status == "broken":
             costs.setdefault(broken(found).partition("\n")[0], []).append(found.name)
-    return [f"{why}; it costs {rows.some_of(names)}" for why, names in costs.items()]
+    return [f"{why}; therefore not graded: {rows.some_of(names)}" for why, names in costs.items()]
 
 
 # Explanations of torch's error messages that are not about sizes, by a pattern of the message.
 MEANINGS = {
     r"\bdevices?\b.*\bmeta\b|\bmeta\b.*\bdevices?\b": (
-        "meta is a pretend device, on which this is tried without a GPU."
+        "meta is a pretend device, which this test uses in place of a GPU."
     ),
     r"Can't call numpy\(\) on Tensor that requires grad": (
         "numpy knows no gradients, and detach() would cut them off. Torch has the same functions, "
@@ -129,7 +129,7 @@ def raised(
     if place and kind == "EOFError" and "input(" in place.text:
         return f"{where}asks with input(), which no check can answer: use the arguments instead"
     if place and any(word in place.text for word in STOPS):
-        return f"{where}stops for a debugger: that is done with grader check NAME --pdb"
+        return f"{where}stops for a debugger: use grader check NAME --pdb instead"
     line = f"  {place.text}" if place and place.text else ""
     first = f"{where}raised {kind}" + (f": {text}" if text else "")
     meanings = (meaning for pattern, meaning in MEANINGS.items() if re.search(pattern, text))
@@ -199,7 +199,8 @@ def forbidden(uses: Sequence[Use]) -> str:
     use = next((use for use in uses if use.place is not None), uses[0])
     where = at(use.place) if use.place is not None else "your code"
     return (
-        f"{where} uses {use.function}: the exercise is to write it yourself, so it earns no points"
+        f"{where} uses {use.function}: the exercise is to write it yourself, so this answer earns "
+        "no points"
     )
 
 
@@ -207,8 +208,8 @@ def uncounted(use: Use) -> str:
     """The message for code that hides tensor operations from the counter."""
     name = use.function if use.function in (*EVASIONS, *HIDING_MODULES) else "something"
     return (
-        f"{at(use.place)} uses {name}, which hides tensor operations, and this test counts them: "
-        "do without"
+        f"{at(use.place)} uses {name}, which hides tensor operations, but this test counts tensor "
+        "operations: write the line in another way"
     )
 
 
@@ -216,6 +217,6 @@ def unkept(use: Use) -> str:
     """The message for a line that discards the new tensor that it makes, such as ``x.exp()``."""
     name = use.function if use.function in GIVES_NEW else "this call"
     return (
-        f"{at(use.place)}: `{name}` gives a new tensor and leaves the old one as it was, and here "
-        "nothing keeps the new one: give it a name, as in `x = …`"
+        f"{at(use.place)}: `{name}` gives a new tensor and does not change the old tensor, but "
+        "this line discards the new tensor: give it a name, as in `x = …`"
     )

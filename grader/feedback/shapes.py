@@ -18,9 +18,9 @@ PRODUCT = (
     "{left} is not {right}"
 )
 BROADCAST = (
-    "element by element, sizes are compared from the last one on: two must be equal, or one of "
-    "them 1, and {left} is not {right}. If you took a sum, mean or max, keepdim=True keeps its "
-    "axis as a 1"
+    "element by element, sizes are compared from the last axis to the first: two sizes must be "
+    "equal, or one of them 1, and {left} is not {right}. If you took a sum, mean or max, "
+    "keepdim=True keeps its axis as a 1"
 )
 
 # Explanations by a pattern of torch's error message; named groups fill the explanation's fields.

@@ -74,7 +74,7 @@ class Mistake:
 
     title: str
     hint: str
-    follows: str | None  # the earlier exercise with this mistake; None if it is in this exercise
+    follows: str | None  # the earlier exercise that has the mistake; None if this exercise has it
 
     @property
     def heading(self) -> str:
@@ -96,7 +96,8 @@ class Finding:
     case: str  # the test's parameters when it failed; empty if the test has no parameters
     reason: str  # why the test did not pass, or empty; may hold output of the student's code
     rules: Mapping[str, str]  # the broken rules of the exercise's statement, by key
-    message: str  # the case, the reason, and the broken rules that no earlier finding quotes
+    # The case, the reason, the broken rules that no earlier finding quotes, and the behaviour.
+    message: str
     mistake: Mistake | None
     picture: Picture | None
     is_best_picture: bool  # whether to show this picture if only one is shown
@@ -176,7 +177,7 @@ class Verdict:
 
     @property
     def which_counts(self) -> str:
-        """If the answer is defined several times: a message on the definition that counts."""
+        """A message on the definition that counts; empty unless there are several definitions."""
         there = [f for f in self.findings if f.name == EXISTS and f.status == "passed"]
         return there[0].message if there else ""
 

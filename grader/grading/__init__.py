@@ -8,5 +8,5 @@ single case of a test. `diagnosis` names a known mistake, `behaviour` describes 
 answer behaves, and `bases` finds wrong exercises that an answer uses. `ladder` counts the points.
 
 The room knows the course, the proxies and the library of mistakes. It must not know where
-submissions come from, nor where grades go.
+submissions come from or where grades go.
 """

@@ -24,8 +24,8 @@ def at_fault(
     """A failed check that names the wrong bases of a wrong answer; empty if there are none.
 
     If a wrong base uses another wrong base, only the other base is named. `ends` has the results of
-    each graded exercise. `solved` are the exercises that were right before. The check is shown
-    first in the verdict, and carries no points.
+    each graded exercise. `solved` are the exercises that were right in an earlier check. The failed
+    check is shown first in the verdict, and carries no points.
     """
     if not any(result.status in NOT_PASSED for result in results):
         return []
@@ -48,7 +48,7 @@ def at_fault(
 
 
 def _why_unready(there: wire.FoundStatus, ends: Sequence[TestResult]) -> sentences.Unready | None:
-    """Why a base must be corrected first; None if it may be right.
+    """Why a base must be corrected first; None if the base may be right.
 
     Hidden tests of the base do not count, since students cannot see why they fail.
     """

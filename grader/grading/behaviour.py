@@ -3,7 +3,7 @@
 A verdict says how the answer differs from right answers: it sees the future, its weights do not sum
 to one, it ignores an argument. Authors write no tests for this. `grader.proxies.facts` determines
 facts about an answer's behaviour. A fact is reported if the reference and all accepted answers
-agree on it, and the student's answer does not. Facts change no points.
+agree on the fact, and the student's answer differs. Facts change no points.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
 def right_behaviour(desk: Desk, exercise: str) -> Behaviour | None:
     """The facts on which all right answers agree; None if the sheet cannot determine them.
 
-    The example on which they hold is an input of a public check.
+    The facts are about one example: an input of a public check.
     """
     if desk.sheet is None:
         return None

@@ -42,7 +42,7 @@ class Desk:
     fingerprint: str
     stubs: Mapping[str, str] = field(default_factory=dict)  # the stubs' skeletons, by exercise
     sheet: Sheet | None = None  # the results of the tests on known answers
-    isolation: tuple[str, ...] = ()  # the layers of each jail; with "weak" if they do not suffice
+    isolation: tuple[str, ...] = ()  # each jail's layers; also "weak" if they do not suffice
     device: Device = "cpu"  # the device on which submissions compute
     listener: Callable[[Make, Seat], Listener] | None = None  # see `listening`
     margins: list[Measured] | None = None  # see `measuring`
@@ -91,7 +91,7 @@ class Desk:
 
     @contextmanager
     def measuring(self) -> Iterator[list[Measured]]:
-        """Collect, for each case in the ``with`` block, its nearest margin to a tolerance."""
+        """Collect the nearest margin of each case that is played inside the ``with`` block."""
         self.margins = []
         try:
             yield self.margins
@@ -132,7 +132,7 @@ class Desk:
         others = tuple(w for w in self.wanted if w not in wanted)
         opening = wire.Open(submission.sources, tuple(wanted), others=others)
         asked = self.tests if exercises is None else exercises
-        # `grade_exercises` begins with this exercise: the first process is made for it.
+        # `grade_exercises` begins with this exercise, so the first process is made for it.
         first = min(asked, key=self.forbidden.__getitem__, default="")
         session = Session(self.backend.open, opening, self.limits, self.forbidden, first)
         session.listens = self.listener is not None
@@ -185,7 +185,7 @@ class Seat:
         return self.session.listing
 
     def begin(self, make: Make, memory_mb: int | None = None, hidden: bool = False) -> Student:
-        """Begin a case: fresh handles, seeded generators, a new time limit, a memory limit.
+        """Begin a case: new proxies, seeded generators, a new time limit, a memory limit.
 
         The submission's process lacks the functions that the exercise forbids.
         """

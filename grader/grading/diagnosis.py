@@ -82,7 +82,7 @@ class Diagnosis:
     def follows(self, exercise: str, base: Variant, answers: Answers) -> bool:
         """Whether the answer to `exercise` fails because of `base`, a mistake in another exercise.
 
-        It does if references that use this mistake give the same results in every failed case.
+        This is true if references that use `base` give the answer's results in every failed case.
         These results must be numbers, since an exception may have many causes.
         """
         failed = {at: own for at, own in answers.items() if not own.passed}
@@ -165,7 +165,8 @@ def _gap(theirs: CallResult, ours: CallResult) -> Gap:
     return Gap() if theirs == ours else Gap(math.inf, right=False)
 
 
-# The largest rounding difference between right answers; float64 tests ask for nine digits.
+# The largest rounding difference between right answers, as a share of the largest number. Tests in
+# float64 compare nine digits.
 RIGHT_WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
@@ -238,7 +239,7 @@ def _same(ours: CallResult, theirs: CallResult) -> bool:
 def _number(value: CallResult) -> CallResult:
     """The integer in a tensor without dimensions; any other value as it is.
 
-    An answer may return either, so both must compare equal.
+    Some answers return an integer, and others such a tensor: the two must compare equal.
     """
     if not isinstance(value, wire.TensorData) or value.shape or value.device != "cpu":
         return value
@@ -264,7 +265,7 @@ def _essence(error: wire.Raised) -> tuple[str, list[str]]:
     Two answers with the same mistake may swap operands, so the order of numbers does not count.
     """
     text = _first_line(error)
-    if error.kind == "NameError":  # the message depends on the submission's files: keep the name
+    if error.kind == "NameError":  # keep only the name: the rest depends on the submission's files
         return text.removeprefix("name ").partition(" ")[0].strip("'"), []
     text = BESIDE.sub("", text)
     return re.sub(r"\d+", "#", text), sorted(re.findall(r"\d+", text))

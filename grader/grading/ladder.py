@@ -50,9 +50,9 @@ from grader.sandbox.session import StudentLost
 MAX_MESSAGE = 4_000  # characters, since a message may quote a submission's own long text
 # When one of these fails, later rungs are skipped.
 FOUNDATIONS = (EXISTS, SIGNATURE, "shape", "value")
-MOST_DISCARDED = 2  # lines with a discarded tensor that a verdict shows
+MOST_DISCARDED = 2  # a verdict names so many of the lines that discard a tensor
 NOWHERE = -1  # below the lowest rung: no test runs
-WITHOUT_RULES = ("passed", "skipped", "missing", "grader_error")  # no rule is known to be broken
+WITHOUT_RULES = ("passed", "skipped", "missing", "grader_error")  # statuses without a broken rule
 
 
 # --- one submission ------------------------------------------------------------------------------
@@ -79,11 +79,11 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
             exercises = [_all_missing(desk, name, lost, lost.status) for name in desk.tests]
         except HostFault as fault:
             status, message = "grader_error", str(fault)
-        except Exception:  # the grader's fault: it must not end the batch, nor cost points
+        except Exception:  # a fault of the grader must neither end the batch nor cost points
             status, message = "grader_error", traceback.format_exc(limit=-4)
     if any(exercise.faulty for exercise in exercises):
         status = "grader_error"
-        message = "the grader itself failed in a test; its points are not known"
+        message = "the grader itself failed in a test; the points of that test are unknown"
     return Grade(
         student=submission.student,
         submission=submission.student,
@@ -178,7 +178,7 @@ def _run_tests(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _At
     """Run the tests of these exercises in one process: all public checks, then all hidden tests.
 
     The result of a public check is shown in full. Code that has seen the inputs of a hidden test
-    could print them in a public check, so no public check runs after a hidden test.
+    could print these inputs in a public check, so no public check runs after a hidden test.
     """
     climbs = [Climb(desk, seat, name) for name in names]
     for hidden in (False, True):
@@ -240,7 +240,7 @@ class Climb:
             self._top = min(self._top, NOWHERE if timeout else rung.order.index(test.rung))
 
     def counted(self, test: Test, played: Transcript) -> Transcript:
-        """The transcript, changed to failed if the answer hides operations that the test counts."""
+        """The transcript; it becomes failed if the answer hides operations that the test counts."""
         if test.rung != "efficiency" or not played.passed or not self._found.evasions:
             return played
         first = self._found.evasions[0]
@@ -264,9 +264,10 @@ class Climb:
         )
 
     def discarded(self) -> tuple[str, ...]:
-        """Sentences about the answer's first lines that make a new tensor and discard it.
+        """Sentences about lines of the answer that make a new tensor and discard it.
 
-        These lines are found in the source text. They may be harmless, and change no points.
+        At most `MOST_DISCARDED` lines are named. They are found in the source text, may be
+        harmless, and change no points.
         """
         uses = self._found.discarded[:MOST_DISCARDED]
         lines = [wire.Use(u.function, self._seat.session.line(u.place)) for u in uses]
@@ -323,7 +324,7 @@ def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestR
 
 
 def _following(desk: Desk, name: str, attempts: Mapping[str, _Attempt]) -> list[TestResult]:
-    """An exercise's results; failures name an earlier exercise's mistake if that is the cause."""
+    """An exercise's results; failures caused by an earlier exercise's mistake name the mistake."""
     own = attempts[name]
     wrong = {test for (test, _), given in own.answers.items() if not given.passed}
     if desk.diagnosis is None or not wrong:

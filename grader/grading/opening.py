@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
     """Open a desk: load references, tests and known mistakes.
 
-    `behind` opens the jails, and has been started. In a course without solutions, recorded answers
-    replace the references. The sheet reads `rows` and adds to them. Raises `CallError` if the
-    course or the machine is unfit.
+    `behind` is the started backend, which opens the jails. In a course without solutions, recorded
+    results replace the references. The sheet reads `rows` and adds to them. Raises `CallError` if
+    the course or the machine is unfit.
     """
     course = order.course
     if order.device == "cuda" and not torch.cuda.is_available():
@@ -112,4 +112,4 @@ def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
     paid = {test.exercise for test in tests if test.hidden and test.weight > 0}
     for name in exercises:
         if name not in paid:
-            raise CallError(f"no hidden test carries points for {name}: grading it makes no sense")
+            raise CallError(f"no hidden test carries points for {name}: {name} cannot be graded")

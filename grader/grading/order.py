@@ -71,7 +71,7 @@ class Order:
 
 @contextmanager
 def loading_torch() -> Iterator[None]:
-    """Switch garbage collection off while torch is loaded, and exempt torch's objects from it.
+    """Switch garbage collection off while torch loads; then exempt all objects from collection.
 
     Torch creates half a million objects that live as long as the process. Garbage collection of
     these objects takes a tenth of the loading time, and as much again when the program ends.
@@ -100,7 +100,7 @@ CARRIED = "bundle"  # the folder of the course inside a wheel; it is not part of
 
 
 def keys(order: Order) -> Callable[[Submission], str]:
-    """A function that gives the key of a submission graded by this order."""
+    """A function of a submission, which gives the key of the grade under this order."""
     shared = _digest(
         basis(order), order.course.select(order.only), order.isolation, os.environ.get(WITHOUT, "")
     )
@@ -110,7 +110,7 @@ def keys(order: Order) -> Callable[[Submission], str]:
 def basis(order: Order) -> str:
     """A digest of everything that decides the results of the tests on a known mistake.
 
-    It includes the device: mistakes run on the CPU, but tests allow for a GPU's rounding.
+    The device is one part: mistakes run on the CPU, but a test's tolerance depends on the device.
     """
     return _digest(order.seed, order.device, deciding(order.course))
 
@@ -133,9 +133,9 @@ def deciding(course: Course) -> Deciding:
 def _loaded() -> tuple[str, str, str]:
     """The versions of Python and torch, and a hash of the kit's source, as of the first call.
 
-    The first call comes when a desk is opened. Later calls repeat its result, since a later install
-    or pull does not change the modules that a process has loaded. The hash is needed because a
-    clone's source may change while its version number stays.
+    The first call comes when a desk is opened. Later calls repeat the first result, since a later
+    install or pull does not change the modules that a process has loaded. The hash is needed
+    because a clone's source may change while its version number stays.
     """
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(KIT.rglob("*.py")):

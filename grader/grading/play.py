@@ -39,8 +39,8 @@ class Transcript:
     message: str | None = None
     picture: Picture | None = None
     seen: Seen = field(default_factory=Seen)
-    calls: tuple[AnyCall, ...] = ()  # to the answer and to references, if the desk listens
-    margin: Margin | None = None  # the nearest to a tolerance, if the desk measures margins
+    calls: tuple[AnyCall, ...] = ()  # calls to the answer and references, if the desk listens
+    margin: Margin | None = None  # the nearest margin, if the desk measures margins
     misshapen: bool = False  # a result had another shape or dtype than the statement says
 
     @property
@@ -139,7 +139,8 @@ def seat_of(desk: Desk, definitions: Mapping[str, Any]) -> Seat:
 
 def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Given:
     """Play one case of a test on references or known answers in this process, without a message."""
-    # Forbidden functions are recorded but work: a known mistake may be the use of one.
+    # Uses of forbidden functions are recorded, but the functions work: a known mistake may be to
+    # use one of them.
     seat = seat_of(desk, definitions)
     with warnings.catch_warnings(action="ignore"), unseen_prints():
         played = play(desk, seat, test, case, words=False)

@@ -35,13 +35,13 @@ class Weight(msgspec.Struct, frozen=True):
     """A parameter of a reference's module."""
 
     path: str
-    owner: str  # the class of the module that holds it
+    owner: str  # the class of the module that holds the parameter
     shape: tuple[int, ...]
     dtype: str
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A reference's module that a check constructs: its arguments, and its parameters."""
+    """A reference's module that a check constructs, with the arguments of the construction."""
 
     arguments: list[wire.Input]
     weights: list[Weight]
@@ -53,9 +53,9 @@ class RecordedCall(msgspec.Struct, frozen=True):
     arguments: list[wire.Input]
     result: wire.Value
     state: dict[str, wire.TensorData] = {}  # a module's weights during the call
-    # The gradients of the check's backward pass: for tensors among the arguments; for weights.
-    gradients: list[wire.TensorData | None] = []
-    learned: dict[str, wire.TensorData] = {}
+    # The gradients of the check's backward pass, if there is one.
+    gradients: list[wire.TensorData | None] = []  # of each tensor among the arguments
+    learned: dict[str, wire.TensorData] = {}  # of the module's weights
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ class Recorded:
         return _RecordedReference(self, make)
 
     def asked(self, exercise: str, make: Make) -> Asked:
-        """The recorded calls to a reference, by the case whose inputs `make` draws."""
+        """The recorded calls to a reference in the case whose inputs `make` draws."""
         key = asked_key(make, exercise)
         if key not in self._asked:
             self._asked[key] = self.rows.get(key, Asked) or Asked([], [])

@@ -21,7 +21,7 @@ from grader.proxies.calls import CallResult
 from grader.sandbox.session import Limits
 from grader.unsandboxed.forked import Ended, Forked
 
-COMMON = 12  # the first mistakes of an exercise in the library, which are also tried in pairs
+COMMON = 12  # so many mistakes of an exercise, the first in the library, are also tried in pairs
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Given:
     uses: tuple[str, ...] = ()  # the forbidden functions that were called, sorted
 
 
-NOTHING = Given(passed=False, results=())  # equals the outcome of no student's answer
+NOTHING = Given(passed=False, results=())  # a variant with this outcome is never named
 
 # A function of definitions, a test's key and a case's label: runs the case on the definitions.
 Replay = Callable[[Mapping[str, Any], str, str], Given]
@@ -41,16 +41,16 @@ Replay = Callable[[Mapping[str, Any], str, str], Given]
 
 @dataclass(frozen=True)
 class Trial:
-    """A case of a test, and the variant on which to run the case; None for the references."""
+    """A case of a test, and the variant on which to run it, or None to run it on the references."""
 
     test: str
     case: str
     variant: Variant | None = None
-    below: bool = False  # run on the references, which all use the variant
+    below: bool = False  # whether to run the case on references that all use the variant
 
 
 class Replays:
-    """Runs known answers; the mistakes of an exercise share a fork until a mistake ends it."""
+    """Runs known answers; an exercise's mistakes share a fork until a mistake ends the fork."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Replays:
         return [compile(text, "<references>", "exec") for text in self.library.together()]
 
     def _on(self, base: Variant) -> Mapping[str, Any]:
-        """The references' definitions, which all use the mistake in place of its reference."""
+        """The references' definitions, which all use the mistake `base` in place of a reference."""
         if base.id not in self._built:
             namespace: dict[str, Any] = {"__name__": f"built on {base.id}"}
             for code in (*self._together, compile(base.definition, f"<{base.id}>", "exec")):

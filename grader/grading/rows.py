@@ -32,8 +32,8 @@ Kind = Literal[
     "exercise",  # an exercise's contract, and the names of its mistakes: `sheet.Entry`
 ]
 
-VERSION = 1  # of the tables below
-MOST_FILES = 8  # sheets in the cache, each of a course, seed and version; the oldest is deleted
+VERSION = 1  # the version of the tables below
+MOST_FILES = 8  # sheets in the cache, each of a course, seed and version; older ones are deleted
 PATIENCE = 30  # seconds to wait while another process writes
 
 TABLES = """
@@ -52,7 +52,7 @@ class Key(NamedTuple):
     """The key of a row."""
 
     kind: Kind
-    name: str  # of an exercise, or of a known answer
+    name: str  # the name of an exercise or of a known answer
     test: str = ""  # the test's key
     label: str = ""  # the case's label
 
@@ -165,7 +165,8 @@ class Rows:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Immediate: if two processes write at the same time, the second waits for the first.
         opened = sqlite3.connect(path, isolation_level="IMMEDIATE", timeout=PATIENCE)
-        # Fast for small writes. A crash of the machine may damage the file, which is then deleted.
+        # Fast for small writes. A crash of the machine may damage the file; a damaged file is
+        # deleted.
         opened.execute("PRAGMA journal_mode = WAL")
         opened.execute("PRAGMA synchronous = OFF")
         with opened:
@@ -208,8 +209,9 @@ class BundledRows(Rows):
     def _failed(self, error: Exception) -> NoReturn:
         path = self._bundled
         raise CallError(
-            f"{path} is damaged or missing: put the folder {path.parent.name}/ of a fresh copy of "
-            "the course in its place; your answers are elsewhere and stay as they are"
+            f"{path} is damaged or missing: replace the folder {path.parent.name}/ with the same "
+            "folder of a fresh copy of the course; your answers are in other folders, and do not "
+            "change"
         ) from error
 
 

@@ -1,8 +1,8 @@
 """The sheet of a course: the results of its tests on known answers, and facts about right answers.
 
 A sheet consists of rows, see `grader.grading.rows`. If a row is missing, the sheet runs the known
-answer and keeps the result. In a student's bundle, the sheet has only recorded rows, since the
-known answers are left out.
+answer and keeps the result. In a student's bundle, the sheet has only recorded rows, since a bundle
+has no known answers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NamedMistake(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True):
     """An exercise: its contract, public tests and mistakes.
 
-    If the cache has an exercise's entry, it has all public rows of the exercise too.
+    If the cache has an exercise's entry, the cache also has all public rows of the exercise.
     """
 
     contract: Contract

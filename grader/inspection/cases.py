@@ -31,21 +31,21 @@ from grader.wire import payload
 
 UNLIMITED = Limits(math.inf, math.inf)
 NO_ANSWER = "no answer came"
-MAX_CALLS = 8  # calls shown of a case
-MAX_PARAMETERS = 20  # parameters and buffers listed of a module
+MAX_CALLS = 8  # the most calls of a case that are shown
+MAX_PARAMETERS = 20  # the most parameters and buffers of a module that are listed
 MAX_NUMBERS = 36  # elements of the largest tensor that is printed whole
-FIRST = 4  # values shown of a larger tensor
+FIRST = 4  # elements of a larger tensor that are shown
 WIDTH = 72  # columns for a printed tensor
-MAX_TEXT = 60  # characters shown of a string or a type's name
-FEW = 4  # items shown of a list, or tensors of a module
-DEEP = 2  # nested levels shown: enough for a result with a cache of two tensors
-HUGE = 10**18
+MAX_TEXT = 60  # the most characters of a string, or of a type's name, that are shown
+FEW = 4  # the most items of a list, or tensors of a module, that are shown
+DEEP = 2  # nested levels that are shown: enough for a result with a cache of two tensors
+HUGE = 10**18  # integers of this size and above are shown without their digits
 UNREADABLE = (wire.WireError, RuntimeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True)
 class NamedValue:
-    """A value under a name: a description, such as shape and dtype, and its numbers if few."""
+    """A value with its name, a description such as shape and dtype, and its numbers if few."""
 
     name: str
     what: str
@@ -59,7 +59,7 @@ class Step:
     file: str
     line: int
     text: str
-    depth: int  # of nested calls: 0 in the function that the test called
+    depth: int  # the number of nested calls: 0 in the function that the test called
     bound: Sequence[NamedValue]
     times: int
 

@@ -1,4 +1,4 @@
-"""Opens Python's debugger in a student's code, at the first public case that it gets wrong."""
+"""Opens Python's debugger in a student's code, at the first public case that does not pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 from grader.wire.source import CODE_PREFIX
 
 ALL_PASS = "nothing to stop at: all public checks of {} pass"
-NO_LINE = "none of your lines was running when it failed: there is nothing to stop at"
+NO_LINE = "none of your lines was running when the check failed: there is nothing to stop at"
 STEPPING = (
     "commands: n (run a line), s (step into your function), p x.shape (print a value),\n"
     "a (inputs), l (the lines around), c (run to the end), q (quit)"
@@ -92,7 +92,7 @@ def _place(played: Transcript) -> tuple[int | None, bool]:
     calls = calls_of(played)
     last = calls[-1].outcome if calls else None
     if played.status == "error" and isinstance(last, wire.Raised):
-        # If Ctrl-C ended the call, stop at its first line: run again, it may not end by itself.
+        # If Ctrl-C ended the call, stop at its first line: the call may not end by itself.
         return len(calls) - 1, last.kind != "KeyboardInterrupt"
     invoked = [n for n, one in enumerate(calls) if isinstance(one.call, wire.Invoke)]
     return (invoked[-1] if invoked else None), False

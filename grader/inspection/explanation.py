@@ -1,6 +1,6 @@
 """Runs one graded test again on the graded submission, and records every call.
 
-It helps instructors to explain a lost point, so it shows everything about a hidden test.
+Instructors use this to explain a lost point, so everything about a hidden test is shown.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Explanation:
     answer: tuple[Excerpt, ...]
     shown: CaseTrace  # the first case that does not pass, or the last case
     cases_passed: int  # the number of passed cases before `shown`
-    at_stake: Adjustment | None = None  # gives back points lost through an earlier mistake
+    at_stake: Adjustment | None = None  # would give back points lost through an earlier mistake
 
 
 def explain_test(desk: Desk, graded: Graded) -> Explanation:
@@ -215,7 +215,8 @@ class _Listener:
 def _calls(said: Sequence[AnyCall], reader: CallReader) -> list[CallTrace]:
     """Describe the calls to the answer and to references.
 
-    If a reference got the inputs of a call to the answer, its result is shown in that call.
+    If a reference was called with the same inputs as the answer, the reference's result is shown
+    in the call to the answer.
     """
     calls: list[CallTrace] = []
     unmatched: dict[bytes, list[int]] = {}  # calls without a reference's result, by `_key`
@@ -251,7 +252,7 @@ def _key(name: str, arguments: Sequence[wire.Input]) -> bytes:
 # trusted side does not parse a student's code.
 
 
-MAX_LINES = 80  # shown of a definition
+MAX_LINES = 80  # the most lines of a definition that are shown
 AROUND = 3  # lines before and after a marked line
 
 
@@ -268,7 +269,10 @@ class Excerpt:
 def excerpts_of_answer(
     sources: Sequence[SourceText], definition: Place | None, at: Place | None
 ) -> tuple[Excerpt, ...]:
-    """The answer's definition, with the line `at` marked; a second excerpt if it is elsewhere."""
+    """The answer's definition, with the line `at` marked.
+
+    If the definition does not contain this line, a second excerpt shows the line.
+    """
     found = _definition(sources, definition) if definition else None
     if definition and found and at:
         together = (at.file, at.cell) == (definition.file, definition.cell)
@@ -317,8 +321,8 @@ def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:
 
 
 AT_STAKE = (
-    "By the numbers, {} failed only through that mistake. The tests that failed for it, or were "
-    "skipped after it, carry {}. To give the points back:"
+    "The numbers show that {} failed only because of this mistake. The tests that failed because "
+    "of the mistake, or were skipped after these tests, carry {}. To give the points back:"
 )
 
 

@@ -64,7 +64,7 @@ def traced(bench: Bench) -> Iterator[CaseTrace]:
             return
         reader = CallReader(seat.listing)
         for test, case, ran in run_cases(bench, climb):
-            # If a call raises, the case ends: calls that were queued after it are never made.
+            # If a call raises, the case ends: calls that were queued after this call are not made.
             followed = zip(calls_of(ran), watched.take(), strict=False)
             calls = [
                 replace(
@@ -126,7 +126,7 @@ class _Statement:
 
 
 def _statements(file: SourceFile) -> Mapping[int, _Statement]:
-    """The innermost statement on each line; each line of a long statement has this statement."""
+    """The innermost statement on each line; a long statement is found under each of its lines."""
     found: dict[int, _Statement] = {}
     for top in file.statements:
         for node in ast.walk(top.node):  # inner statements come later, and replace outer ones
@@ -171,7 +171,7 @@ def _attribute(holder: Any, name: str) -> Any:
 
 
 def _with_version(value: Any) -> tuple[Any, int | None]:
-    """A value, and its version: how often a tensor was changed in place, or None."""
+    """A value and, if it is a tensor, the number of times that it was changed in place."""
     if not issubclass(type(value), Tensor):
         return value, None
     with torch._C.DisableTorchFunction():
@@ -183,7 +183,7 @@ def _with_version(value: Any) -> tuple[Any, int | None]:
 
 @dataclass
 class _Visited:
-    """A statement that has run, and how often."""
+    """A statement that has run, and the number of times."""
 
     statement: _Statement
     file: SourceFile

@@ -1,9 +1,8 @@
 """Finds submissions under paths, and reads their files as text without running them.
 
-A submission is a ``.py`` file, a notebook, a folder of those, or a zip of such a folder. A learning
-system packs all submissions of an assignment into a download, which `downloads` reads; the caller
-passes the systems to recognise. This room neither parses Python nor writes to disk. The student's
-process gets the text unchanged.
+A submission is a ``.py`` file, a notebook, a folder of such files, or a zip of such a folder. A
+learning system packs all submissions of an assignment into a download, which `downloads` reads; the
+caller passes the systems to recognise. This room neither parses Python nor writes to disk.
 
 Students' files are not trusted. Names, sizes and links are limited (`names`, `files`, `archives`).
 The author of an unreadable file gets a line about it; the other submissions are graded as usual.

@@ -1,8 +1,8 @@
-"""Lists the files in a zip like those in a folder; the zip may be hostile.
+"""Lists the files in a zip, as `files` lists those in a folder; the zip may be hostile.
 
-An entry's name is only shown and compared, never used as a path on this machine. If its path leads
-out of the archive, the entry is reported to its author, and the other files count. Only an archive
-that `zipfile` cannot open is rejected as a whole.
+An entry's name is only shown and compared, never used as a path on this machine. If the name leads
+out of the archive, the entry is not read, and the other files count. Only an archive that `zipfile`
+cannot open is rejected as a whole.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from grader.intake.files import (
 )
 from grader.intake.names import ARCHIVES, SOURCES, shown, skipped, suffix
 
-NO_ZIP = "not a zip archive, or not a sound one: make it again, with plain file names"
+NO_ZIP = "not a zip archive, or a damaged one: make it again, with plain file names"
 TOO_MANY = "it lists too many files: pack only your own"
 DAMAGED = "damaged: make the archive again"
 ENCRYPTED = "encrypted: make the archive without a password"
-METHOD = "packed in a way that is not read: make an ordinary zip"
+METHOD = "packed with a method that is not supported: make an ordinary zip"
 BOMB = f"it unpacks to more than {files.MAX_RATIO} times its size: submit the real file"
 ESCAPES = "its path leads out of the archive: pack the folder itself, without absolute paths or .."
 TOO_LONG = f"a path of more than {files.MAX_PATH} characters: shorten it"
@@ -56,8 +56,8 @@ class _Metered:
     """A file of which at most `left` more bytes can be read.
 
     `zipfile` builds the whole table of contents before the caller can inspect it, and a million
-    entries take 400 MB. Checking the claimed size first would need a second parser, and an archive
-    with several tables could mislead it. This class counts the bytes read instead.
+    entries take 400 MB. Checking the claimed size first would need a second parser, which an
+    archive with several tables could mislead. This class counts the bytes that are read instead.
     """
 
     def __init__(self, file: BinaryIO, left: float) -> None:
@@ -67,7 +67,7 @@ class _Metered:
     def read(self, size: int = -1) -> bytes:
         if size > self.left:
             raise Unreadable(TOO_MANY)
-        data = self._file.read(size)  # zipfile omits the size only for the last 64 KB
+        data = self._file.read(size)  # zipfile omits the size only to read the last 64 KB
         self.left -= len(data)
         return data
 
@@ -87,7 +87,7 @@ def _as_unreadable(why: str) -> Iterator[None]:
 
 
 def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[FoundFile]:
-    """List a zip's files. Read each source file before asking for the next file."""
+    """List a zip's files. A listed file can be read until the next one is asked for."""
     try:
         with opened() as file:
             yield from _files(_open(file, files.MAX_DIRECTORY))
@@ -99,10 +99,10 @@ def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[FoundFi
 
 @contextmanager
 def zip_items(path: Path, most: int | None = None) -> Iterator[list[FileItem]]:
-    """All plain files in the zip of a whole assignment's download.
+    """Yield the files in a zip that is a download of a whole assignment.
 
-    Raises `Unreadable` or `OSError` if it is no zip, or its table of contents is larger than
-    `most` bytes.
+    Raises `Unreadable` or `OSError` if the file is no zip, or if its table of contents is larger
+    than `most` bytes.
     """
     with open_plain(path) as file:
         archive = _open(file, most or files.MAX_DOWNLOAD_DIRECTORY)
@@ -156,9 +156,9 @@ def _files(archive: ZipFile) -> Iterator[FoundFile]:
         elif suffix(parts[-1]) not in SOURCES:
             yield unread("/".join(parts))
         else:
-            # If two entries have the same path, the last counts, since unpacking leaves only the
-            # last: a teacher who looks sees the same file. Paths that differ only by case are two
-            # files on Linux. Both are read, since dropping either could cost an honest answer.
+            # Of entries with the same path, the last counts. Unpacking leaves the last, too, and a
+            # teacher who unpacks the zip must see the file that was graded. Paths that differ only
+            # by case are two files on Linux; both are read, since each may hold an honest answer.
             entries[parts] = entry
             times[parts] += 1
     named = _without_common_top(entries)
@@ -186,7 +186,7 @@ def _refusal(entry: ZipInfo) -> str | None:
         return NOT_PLAIN
     if entry.flag_bits & 0x2041:  # each bit marks a kind of encryption
         return ENCRYPTED
-    if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others can exhaust memory
+    if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # other methods can exhaust memory
         return METHOD
     if entry.file_size > max(files.RATIO_FROM, files.MAX_RATIO * entry.compress_size):
         return BOMB
@@ -194,8 +194,9 @@ def _refusal(entry: ZipInfo) -> str | None:
 
 
 def _read(archive: ZipFile, entry: ZipInfo, most: int = files.MAX_FILE) -> bytes:
-    """The bytes of an entry; `Unreadable` if their number differs from the header's."""
-    # Some Python versions warn of entries that share bytes. The total size is limited anyway.
+    """The bytes of an entry; raises `Unreadable` if the header gives another number of bytes."""
+    # Some Python versions warn of entries that share bytes. These are harmless, since the total
+    # size is limited.
     with (
         _as_unreadable(DAMAGED),
         warnings.catch_warnings(action="ignore"),
@@ -209,7 +210,10 @@ def _read(archive: ZipFile, entry: ZipInfo, most: int = files.MAX_FILE) -> bytes
 
 
 def _name(entry: ZipInfo) -> str:
-    """An entry's name, not cut at a NUL, as UTF-8 if possible: many programs omit its flag."""
+    """An entry's name, including any text after a NUL.
+
+    The name is decoded as UTF-8 if possible, since many programs write UTF-8 without its flag.
+    """
     name = entry.orig_filename
     if not entry.flag_bits & 0x800:
         with suppress(UnicodeError):
@@ -228,7 +232,7 @@ def _safe_parts(name: str) -> Parts:
 def _path(name: str) -> Parts:
     """A file's path; empty for folders and for files that cannot hold answers.
 
-    Raises `Unreadable` for a path that no honest archive has.
+    Raises `Unreadable` for a path that is unsafe or too long.
     """
     parts = _safe_parts(name)
     if not parts or name.endswith("/") or skipped(parts[-1], folder=False):
@@ -247,7 +251,7 @@ def _path(name: str) -> Parts:
 
 
 def _without_common_top(entries: Mapping[Parts, ZipInfo]) -> dict[Parts, str]:
-    """The names to show, without a folder that holds all the entries."""
+    """The names to show, by path, without the top folder if it holds all entries."""
     tops = {parts[0] for parts in entries}
     skip = 1 if len(tops) == 1 and all(len(parts) > 1 for parts in entries) else 0
     return {parts: shown("/".join(parts[skip:])) for parts in entries}

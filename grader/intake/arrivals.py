@@ -1,4 +1,4 @@
-"""Turns paths into named submissions, and matches them with the roster."""
+"""Turns paths into named submissions, and matches the submissions with the roster."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"
 
 @dataclass(frozen=True)
 class Arrivals:
-    """The submissions found under some paths, their people, and notes on how they were read."""
+    """The submissions found under some paths, their students, and notices for the instructor."""
 
     submissions: tuple[Submission, ...]
     people: Mapping[str, Person] = field(
         default_factory=dict
-    )  # by student, absent students included
-    notices: tuple[str, ...] = ()  # for the instructor: a line for each path and each oddity
+    )  # by the student's key; absent students included
+    notices: tuple[str, ...] = ()  # a line for each path and for each oddity
     # Why submissions are left out, by each name that their grade would have in the gradebook.
     conflicts: Mapping[str, str] = field(default_factory=dict)
     refused: str = ""  # why the folder could not be read; only `arriving` sets this
@@ -63,7 +63,7 @@ class _Arrived:
     people: tuple[Person, ...] = ()
     number: tuple[str, str] | None = None  # a system, and its number for the student or group
     moment: tuple[float, ...] = ()
-    members: Mapping[str, Person] = field(default_factory=dict)  # by name; set by `_named`
+    members: Mapping[str, Person] = field(default_factory=dict)  # students by name; see `_named`
 
 
 def find_submissions(
@@ -94,16 +94,17 @@ def take_in(
 ) -> Arrivals:
     """Find and read the submissions under these paths; raise `CallError` if there are none.
 
-    - A file is a submission.
+    - A file is a submission, except a zip that is a download (see below).
     - A folder is a submission if it holds a file named like a unit. An empty folder is also a
       submission if another submission can be read.
-    - A folder is a download of a whole assignment if a system made the names at its top. The first
-      match in `downloads` counts. A zip must also have a name that the system gives to downloads.
+    - A folder or a zip is a download of a whole assignment if a learning system made the names at
+      its top. The first match in `downloads` counts. The zip's own name must also be one that the
+      system gives to downloads.
     - Any other folder is a folder of submissions.
 
-    A student's last submission counts. If the last submission or its student is ambiguous, those
-    submissions are left out, and `conflicts` says why. With a `roster`, `people` lists absent
-    students too.
+    A student's last submission counts. If several submissions may be the last, or may belong to the
+    same student, all of them are left out, and `conflicts` says why. With a `roster`, `people`
+    includes absent students.
     """
     arrivals, others = _arrivals(paths, course, roster, downloads)
     if not arrivals.submissions:
@@ -119,9 +120,9 @@ def take_in(
 def _arrivals(
     paths: Sequence[Path], course: Course, roster: Roster, downloads: Sequence[Downloads]
 ) -> tuple[Arrivals, list[str]]:
-    """Find and read submissions, possibly none; also return names of files that are no submission.
+    """Find and read submissions as `take_in` does, but possibly none.
 
-    See `take_in`.
+    Also returns the names of files that are not submissions.
     """
     units = {unit.name for unit in course.units}
     own_places = {secret.resolve().parent for secret in course.secrets}
@@ -178,10 +179,10 @@ def _recognised(
 ) -> dict[Path, Downloads | None]:
     """For each path, the system whose download it is, or None.
 
-    With a zip that looks like a download of Canvas, a student could submit for others. Therefore a
-    zip counts as a download only if its own name is one that the system gives to downloads. Of
-    several zips, either all count as downloads or none does: they may be a class's submissions,
-    passed as ``*.zip``.
+    A student could make a zip that looks like a download of Canvas, and submit for others with it.
+    Therefore a zip counts as a download only if its own name is one that the system gives to
+    downloads. If any zip among the paths is no download, none of the zips is: they may be a class's
+    submissions, passed as ``*.zip``.
     """
     found = {path: _made_by(path, units, downloads) for path in paths}
     for path, made in found.items():
@@ -266,7 +267,7 @@ def _is_single(path: Path, units: set[str]) -> bool:
 def _is_unread(one: _Arrived) -> bool:
     """Whether a submission holds only files of types that are not read.
 
-    If no submission can be read, such files do not count as submissions.
+    If this is true of all submissions, none of them counts as a submission.
     """
     if one.number is not None or one.submission.sources or suffix(one.place.name) == ZIP:
         return False
@@ -300,7 +301,7 @@ def _files_of(path: Path) -> Iterable[FoundFile]:
 
 
 def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
-    """The last submission of each student or group, which a system's number identifies."""
+    """The last submission of each student or group; a system's number identifies them."""
     of_one: dict[object, list[_Arrived]] = {}
     for one in arrived:
         of_one.setdefault(one.number or id(one), []).append(one)
@@ -316,7 +317,7 @@ def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
 
 
 def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
-    """Sort submissions by name; append the system's number to students with the same name."""
+    """Sort submissions by name; append the system's number to a name that several students have."""
     numbers: dict[str, set[object]] = {}
     for one in arrived:
         for name, number in _names(one):
@@ -349,7 +350,7 @@ def _with(one: _Arrived, **changes: Any) -> _Arrived:
 
 
 def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> Arrivals:
-    """Assign each submission to its students, by the system and the roster; find the conflicts."""
+    """Assign each submission to students on the roster, if possible, and find the conflicts."""
     claims: dict[Claim, Person] = {}
     for number, one in enumerate(named):
         for student, person in _members(one, roster).items():
@@ -417,15 +418,15 @@ def _summary(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str
 def _look_alikes(
     own: Sequence[_Arrived], units: set[str], downloads: Sequence[Downloads]
 ) -> Iterator[str]:
-    """A notice for each student's zip whose names look like those of a download."""
+    """Yield a notice for each student's zip in which the names look like those of a download."""
     for one in own:
-        # The table of contents may be no larger than that of a student's archive.
+        # This limit is the one for a student's archive, not for a download.
         most = files.MAX_DIRECTORY
         if one.place.is_file() and (like := _made_by(one.place, units, downloads, most)):
             yield (
-                f"{_at(one.place)}: read as one student's, since a student can name files in a "
-                f"zip as {like.system} does. If it is your download, unpack it, or name every "
-                "zip like this: hw1_submissions.zip"
+                f"{_at(one.place)}: read as one student's submission, since a student can name "
+                f"files in a zip as {like.system} does. If this zip is your download, unpack it, "
+                "or give every zip a name such as hw1_submissions.zip"
             )
 
 

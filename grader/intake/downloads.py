@@ -1,8 +1,8 @@
 """Reads downloads of a whole assignment: students, times and attempts come from the file names.
 
 A download is a folder or a zip. It is recognised by the names at its top, which the learning system
-made. Names that students chose are ignored: they are at lower levels, or follow the system's part
-of a name.
+made. Names that students chose are not used for this: they are at lower levels, or follow the
+system's part of a name.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from grader.records.rows import Person
 class Upload:
     """The files that a student or a group submitted at one time."""
 
-    who: str  # their name in the system
-    number: str  # their number in the system, which distinguishes namesakes
+    who: str  # the student's or group's name in the system
+    number: str  # the system's number for the student or group, which distinguishes namesakes
     files: Mapping[str, FileItem]
     people: tuple[Person, ...]
     late: bool = False
@@ -44,22 +44,22 @@ class Upload:
 class Downloads:
     """How to recognise and read the downloads of a learning system."""
 
-    system: str  # its name in messages
-    # Returns the names, among those at the top, that the system made; none if the download is not
-    # the system's.
+    system: str  # the system's name in messages
+    # Takes the names at a download's top, and returns those that the system made; returns none if
+    # another system made the download.
     made: Callable[[Collection[str]], Collection[str]]
     # Returns the uploads, from the items of a download and the names of units.
     uploads: Callable[[Sequence[FileItem], Collection[str]], list[Upload]]
-    # The system's name for a class's folder, if it holds folders of students, and these hold
-    # only folders of assignments.
+    # The name that the system gives to a class's folder. The folder holds a folder for each
+    # student, and a student's folder holds only a folder for each assignment.
     folder: str | None = None
-    archive: str | None = None  # a pattern for the system's name of the zip, without ``.zip``
+    archive: str | None = None  # a pattern for the names that the system gives to zips, no suffix
 
 
 def most_of(names: Collection[str], own: Collection[str]) -> Collection[str]:
-    """Return a system's `own` names if they are most of the `names`, or else none.
+    """Return a system's `own` names if they are more than half of the `names`, or else none.
 
-    A few others are allowed, such as an instructor's notes or a file that came by mail.
+    Other names may be an instructor's notes, or a file that came by mail.
     """
     return own if 2 * len(own) > len(names) else ()
 
@@ -88,7 +88,7 @@ def top_names(path: Path) -> set[str]:
 def items_of(
     path: Path, kept: Collection[str | None] = (), most: int | None = None
 ) -> Iterator[list[FileItem]]:
-    """Every file in a folder or a zip, readable inside the ``with``; see `zip_items` for `most`.
+    """Yield every file in a folder or a zip, to read inside the ``with``; `most`: see `zip_items`.
 
     A top folder that holds everything in a zip is removed from the paths, unless it is in `kept`.
     """
@@ -115,7 +115,7 @@ def _plain_files(folder: Path) -> Iterator[Path]:
 
 
 def _ours(name: str) -> bool:
-    """Whether a desktop or git left this file, rather than a learning system."""
+    """Whether this is the name of a file that a desktop or git left, not a learning system."""
     return name.startswith(".") or name == "__MACOSX"
 
 

@@ -3,9 +3,12 @@
 Reading never blocks on a pipe and never follows a link. The limits below keep a submission under
 350 MB of memory, whatever it contains:
 
-- The text that is kept takes `MAX_TOTAL`, or four times that if it mixes scripts.
-- The file being read takes `MAX_FILE`, or fifty times that if it is a notebook full of brackets.
-- An archive's table of contents takes `MAX_DIRECTORY`, and its list of entries sixteen times that.
+- The text of all files takes `MAX_TOTAL` bytes, or four times as many if each file contains an
+  emoji, since Python then stores each character in four bytes.
+- The file being read takes `MAX_FILE` bytes, or fifty times as many if it is a notebook full of
+  brackets.
+- An archive's table of contents takes `MAX_DIRECTORY` bytes, and the list of entries that `zipfile`
+  makes of it takes sixteen times as many.
 
 An honest submission takes a few megabytes.
 """
@@ -40,18 +43,18 @@ from grader.wire import SourceText, clean
 MAX_FILE = 4 * 2**20  # bytes of one file
 MAX_FILES = 500
 MAX_TOTAL = 16 * 2**20  # bytes of all files
-MAX_PROBLEMS = 20  # lines; an archive can hold thousands of bad entries
+MAX_PROBLEMS = 20  # lines about problems; an archive can hold thousands of bad entries
 
 # A student who zips a virtual environment must still get a grade. An environment with PyTorch has
 # 28,000 files, which make a table of contents of 4 MB.
 MAX_DIRECTORY = 5 * 2**20  # bytes of an archive's table of contents
-# For a whole class, in which several students may have zipped an environment.
+# The same for a download, in which several students may have zipped an environment.
 MAX_DOWNLOAD_DIRECTORY = 16 * MAX_DIRECTORY
 MAX_ARCHIVE = 64 * 2**20  # bytes of a student's archive inside a download
 MAX_PATH = 1_000  # characters of an entry's name, folders included
 
 # A notebook that prints zeros is compressed by a factor of 200; deflate's limit is 1,032. A file
-# above this ratio and size was made to exhaust memory.
+# that is compressed by more than MAX_RATIO, and larger than RATIO_FROM, was made to exhaust memory.
 MAX_RATIO = 500
 RATIO_FROM = 2**20  # bytes
 
@@ -72,7 +75,7 @@ _FLAGS = (
 
 
 class Unreadable(Exception):
-    """Raised for a file that is not read; its text tells the student the reason and the remedy."""
+    """Raised for a file that is not read; the text gives the reason and, mostly, the remedy."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class FileItem:
     """A file in a download of a whole assignment: its path below the top, and how to read it."""
 
     parts: Parts
-    found: Callable[[str], FoundFile]  # lists it as a source file with this name
+    found: Callable[[str], FoundFile]  # lists the file as a source file with the given name
     opened: Callable[
         [], BinaryIO
     ]  # opens an archive or a learning system's file; raises `Unreadable`, `OSError`
@@ -129,7 +132,7 @@ def on_disk(path: Path, name: str) -> FoundFile:
 
 
 def unread(name: str) -> Problem:
-    """The problem with a file that is not read, judging by its path."""
+    """The problem to report for a file that is not read because of its name."""
     if suffix(name) in ARCHIVES:
         return Problem(shown(name), OTHER_ARCHIVE)
     real = real_name(name)
@@ -174,7 +177,7 @@ def reason(error: OSError) -> str:
 
 
 def decoded(data: bytes) -> str:
-    """Decode text from any editor: UTF-16 with a mark, UTF-8, or else Windows' cp1252."""
+    """Decode text from any editor: UTF-16 with a byte-order mark, UTF-8, or else cp1252."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         with suppress(UnicodeDecodeError):
             return data.decode("utf-16")
@@ -276,7 +279,8 @@ def submissions_in(folder: Path) -> tuple[list[Path], list[str]]:
             left.append(shown(entry.name))
     entries: list[Path] = []
     for own in found.values():
-        # Documents are left out if the student has source code; otherwise one document counts.
+        # Documents are left out if the student also has a folder, a source file or an archive.
+        # Otherwise one document counts.
         readable = (*SOURCES, *ARCHIVES)
         read = [entry for entry in own if entry.is_dir() or suffix(entry.name) in readable]
         entries += read or own[:1]
@@ -292,13 +296,13 @@ def _is_dunder(file: Path) -> bool:
 #
 # Extracts the code cells of a notebook of any version, and ignores the rest.
 #
-# `nbformat` is not used: it would warn about or reject outputs, ids and metadata, which do not
-# matter here, and it takes seconds for a large old notebook.
+# `nbformat` is not used. It warns about outputs, ids and metadata, or rejects them, although they
+# do not matter here. It also takes seconds for a large old notebook.
 
 
 _SOURCE = {1: "code", 2: "input", 3: "input", 4: "source"}  # the key of a cell's text, by version
 
-ODD_CELLS = "not a notebook: its cells are not of the known form"
+ODD_CELLS = "not a notebook: its cells have an unknown form"
 
 
 def code_cells(data: bytes) -> tuple[str, ...]:
@@ -311,7 +315,7 @@ def code_cells(data: bytes) -> tuple[str, ...]:
         raise Unreadable("not a notebook: the file is not JSON") from None
     version = content.get("nbformat") if isinstance(content, dict) else None
     if version not in (1, 2, 3, 4):
-        raise Unreadable("not a notebook of a format that is known (nbformat 1 to 4)")
+        raise Unreadable("not a notebook of a known format (nbformat 1 to 4)")
     sheets = _items(content, "worksheets") if version in (2, 3) else [content]
     return tuple(
         _text(cell, _SOURCE[version])

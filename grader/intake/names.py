@@ -1,6 +1,7 @@
 """Handles names that students and systems chose: classifies, shows and writes them safely.
 
-No name is trusted: it may be long, hidden, lead out of a folder, or control a terminal.
+No name is trusted: a name may be very long, hide its file, lead out of a folder, or control a
+terminal.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterable
 SOURCES = (".py", ".ipynb")
 ZIP = ".zip"
 ARCHIVES = (ZIP, ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")  # only zips are read
-# People submit these where sources are required. They are not read, but always reported.
+# Documents that students submit instead of sources. They are not read, but count as a submission.
 DOCUMENTS = (".doc", ".docx", ".htm", ".html", ".odt", ".pages", ".pdf", ".rtf")
 # Folders that hold no answers: parts of the course, and installed packages.
 SKIPPED = frozenset(
@@ -26,18 +27,18 @@ SKIPPED = frozenset(
 )  # fmt: skip
 _RENAMED = re.compile(
     r"(?i)(?P<real>.+\.(py|ipynb))\.(download|json|txt)", re.S
-)  # a browser or a mail program renamed it
+)  # the name of a file that a browser or a mail program renamed
 
 MAX_SHOWN = 200  # characters of a shown name or a student's key
-_CUT = "…"  # marks a cut; in names that are not cut, it is escaped
-_DIGITS = 32  # of a hash; enough to rule out collisions on purpose
+_CUT = "…"  # marks a cut in a shown name; this character is escaped if the name itself has it
+_DIGITS = 32  # digits of a hash; enough to rule out deliberate collisions
 _STEM = 40  # characters of a file's name, at most four bytes each
 _DEVICES = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)\d")  # reserved on Windows
 _TAIL = 60  # characters kept at the end of a long name, for its suffix
 
 
 def suffix(name: str) -> str:
-    """``.py`` for ``softmax.py``, and for ``SOFTMAX.PY``."""
+    """A name's suffix in lower case: ``.py`` for ``softmax.py`` and for ``SOFTMAX.PY``."""
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 (PurePath keeps every name in memory)
 
 
@@ -83,8 +84,9 @@ def shown(name: str) -> str:
 def file_stems(names: Iterable[str]) -> dict[str, str]:
     """A safe file name without suffix for each name: letters and digits of any script, and hyphens.
 
-    The file name is never hidden, a device or too long, and never leads out of the folder. Names
-    that a file system could confuse, such as ``Ada`` and ``ada``, also get a hash.
+    The file name is never hidden, never too long, never reserved for a device, and never leads out
+    of the folder. Names that a file system could confuse, such as ``Ada`` and ``ada``, also get a
+    hash.
     """
     stems = {name: _stem(name) for name in names}
     alike = Counter(stem.casefold() for stem in stems.values())

@@ -1,4 +1,4 @@
-"""Reads the roster of a class from a CSV, and matches submissions with the students on it."""
+"""Reads the roster of a class from a CSV, and matches submissions with students on the roster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.intake.names import shown
 from grader.records.faults import CallError
 from grader.records.rows import Person, called, letters, listed, separator_of, some_of, spellings
 
-# Titles of columns, in lower case and reduced to letters.
+# Titles of columns, in the form that `letters` returns.
 ID = {"id", "studentid", "sid", "sisuserid", "idnumber", "studentnumber", "matriculation"}
 NAME = {"name", "fullname", "student", "studentname"}
 FIRST, LAST = {"firstname", "givenname", "first"}, {"lastname", "surname", "familyname", "last"}
@@ -27,7 +27,8 @@ KINDS = {
     "id": ID, "name": NAME, "first name": FIRST, "last name": LAST, "e-mail": EMAIL, "group": GROUP,
 }  # fmt: skip
 HEADER = "A roster begins with a line such as: id,name,email"
-NOBODYS = ("Points Possible", "Student, Test")  # rows of a gradebook that Canvas exported
+# Names in rows without a real student, in a gradebook that Canvas exported.
+NOBODYS = ("Points Possible", "Student, Test")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Roster:
     )  # students' keys, by the group's normalised name
     columns: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
-    )  # the file's titles, by a key of `KINDS`
+    )  # titles of the file's columns, by a key of `KINDS`
 
     @cached_property
     def keys(self) -> Mapping[str, Person]:
@@ -83,7 +84,7 @@ NO_ROSTER = Roster()
 def read_roster(path: Path) -> Roster:
     """Read a CSV with a header: id, name, e-mail, group, in any order; other columns are kept.
 
-    Raises `CallError` if the file is no such table, or if a student has two rows.
+    Raises `CallError` if the file is no CSV, names no student, or has two rows for a student.
     """
     try:
         text = decoded(path.read_bytes())
@@ -96,7 +97,7 @@ def read_roster(path: Path) -> Roster:
     kinds = [letters(column) for column in columns]
     if not any(kind in ID | NAME | FIRST | LAST | EMAIL for kind in kinds):
         raise CallError(
-            f"{path}: its first line names no column of the kind id, name or email; "
+            f"{path}: its first line has no column for an id, a name or an email; "
             f"it reads: {', '.join(columns)[:200] or 'nothing'}. {HEADER}"
         )
     people: dict[str, Person] = {}
@@ -168,7 +169,7 @@ class Claim:
     """A submission, and a student who would get its grade."""
 
     number: int  # index of the submission
-    name: str  # of the submission
+    name: str  # the submission's name
     place: str  # the path where it was found
     student: str
     key: str | None  # the student's key on the roster
@@ -180,7 +181,7 @@ class Claim:
 
 
 def conflicts_of(claims: Iterable[Claim], roster: Roster) -> dict[str, str]:
-    """Why a student with a submission gets no grade, by each name that the grade may have."""
+    """Why students with submissions get no grade, by each name that their grade may have."""
     of_name: dict[str, dict[int, Claim]] = {}
     of_row: dict[str, dict[int, Claim]] = {}
     every = list(claims)
@@ -211,7 +212,7 @@ def _twice(row: str, claims: Sequence[Claim], roster: Roster) -> str:
         return ""
     student = called(row, shown(roster.keys[row].name)) if row in roster.keys else row
     names = listed([f"of '{claim.name}'" for claim in claims], "and")
-    return f"{student} would get {_many(claims)} grades, {names}: remove one of them"
+    return f"{student} would get {_many(claims)} grades, {names}: keep only one submission"
 
 
 def _many(claims: Sequence[Claim]) -> str:
@@ -223,13 +224,13 @@ def all_of(conflicts: Mapping[str, str]) -> str:
     return "; ".join(dict.fromkeys(conflicts.values()))
 
 
-# --- nearness ------------------------------------------------------------------------------------
+# --- suggestions ---------------------------------------------------------------------------------
 #
 # Suggests which absent student a stranger (a name that is not on the roster) may be, by similar
 # names and numbers. A suggestion never becomes a match.
 
-LOOKED_AT = 20  # strangers who get suggestions; more of them may mean a roster of another class
-MOST_NEAR = 3  # suggestions for a stranger
+LOOKED_AT = 20  # the most strangers who get suggestions; more may mean a roster of another class
+MOST_NEAR = 3  # the most suggestions for one stranger
 
 
 def left_over(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> Iterator[str]:
@@ -254,8 +255,8 @@ def _some(label: str, people: Mapping[str, Person]) -> list[str]:
     return [f"{len(people)} {label}: {some_of(names)}"]
 
 
-CUTOFF = 0.8  # of difflib: "Diana Diaz" is near "Dana Diaz", and "Elif Diaz" is not
-SHORTEST = 4  # letters of a name, or digits of a number; shorter ones are ignored
+CUTOFF = 0.8  # for difflib: "Diana Diaz" is near "Dana Diaz", and "Elif Diaz" is not
+SHORTEST = 4  # names with fewer letters, and numbers with fewer digits, are ignored
 
 
 class _Absent:
@@ -288,7 +289,7 @@ class _Absent:
 
 
 def _names(key: str, person: Person) -> set[str]:
-    """All spellings of a person's names in letters alone, including the last name first."""
+    """All spellings of a person's names, in letters alone; also those with the last name first."""
     texts = (shown(text) for text in (key, person.name, person.email.partition("@")[0]))
     words = (re.sub(r"[\W\d_]+", " ", text).split() for text in texts)
     found = {one for own in words for some in _shorter(own) for one in spellings(" ".join(some))}
@@ -308,9 +309,9 @@ def _numbers(*texts: str) -> set[str]:
 
 
 def _slips(number: str, others: Iterable[str]) -> bool:
-    """Whether some other number has the same digits in any order, or a digit more or less.
+    """Whether some other number has the same digits in any order, or one digit more or less.
 
-    A number with a wrong digit is not similar: it may be a classmate's.
+    A number with a different digit does not count, since it may be a classmate's.
     """
     return any(
         (Counter(number) - Counter(other) + (Counter(other) - Counter(number))).total() <= 1

@@ -17,7 +17,7 @@ class Submission:
     problems: tuple[str, ...] = ()  # a line for each unreadable file
     group: tuple[str, ...] = ()  # students who get the grade, unless it is `student` alone
     late: bool = False  # as the learning system marks it
-    attempts: int = 1  # how many there were; this is the last
+    attempts: int = 1  # the number of submissions; this is the last of them
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -26,7 +26,7 @@ class Submission:
 
     @property
     def status(self) -> Literal["ready", "unreadable", "empty"]:
-        """``empty`` if there is no file, ``unreadable`` if no file could be read."""
+        """``ready`` to grade; ``empty`` without a file; ``unreadable`` if no file could be read."""
         if self.sources:
             return "ready"
         return "unreadable" if self.problems else "empty"

@@ -30,8 +30,8 @@ class Variant:
     change: Change = field(default_factory=dict)
     # The exercise's mistakes that no test can distinguish from this mistake, with the reasons.
     same_as: Mapping[str, str] = field(default_factory=dict)
-    common: str = ""  # its slug in the table of common mistakes, if it is there
-    breaks: tuple[str, ...] = (COMPUTES,)  # the keys of the statement's rules that it breaks
+    common: str = ""  # the slug of a common mistake, if the variant comes from the common table
+    breaks: tuple[str, ...] = (COMPUTES,)  # keys of the statement's rules that the variant breaks
 
     @property
     def id(self) -> str:
@@ -40,7 +40,7 @@ class Variant:
 
 
 class BadVariant(Exception):
-    """Raised for an invalid variant; the text names it and gives the reason."""
+    """Raised for an invalid variant; the text gives the reason."""
 
     def __init__(self, text: str, line: int | None = None) -> None:
         """`line` is the line of the declaration, if it is known."""
@@ -73,7 +73,7 @@ class Entry:
     change: Change
     same_as: Mapping[str, str]
     common: str = ""
-    name: str = ""  # of the decorated definition
+    name: str = ""  # the name of the decorated definition
     but: Sequence[str] | None = None  # if given, the entry means all common mistakes except these
     breaks: tuple[str, ...] = ()
     line: int = 0
@@ -94,13 +94,14 @@ def mistake(
     common: str = "",
     breaks: Sequence[str] = (),
 ) -> Callable[[Anything], Anything]:
-    """Declare a wrong answer to an exercise, or to several whose references the change fits.
+    """Declare a wrong answer to an exercise, or to several exercises that the change fits.
 
     The title says in a line what is wrong; the hint asks a question and does not give the answer.
-    `change` replaces parts of the reference's text. Without it, the call decorates a definition.
-    `same_as` names mistakes that no test can distinguish from this mistake. `common` names a
-    mistake of the common table, which provides the arguments that are missing here. `breaks` are
-    the keys of the statement's rules that the answer breaks; by default, its result is wrong.
+    `change` replaces parts of the reference's text. Without a change, the call decorates a
+    definition. `same_as` names mistakes that no test can distinguish from this mistake. `common`
+    names a mistake of the common table, which provides the arguments that are missing here.
+    `breaks` are the keys of the statement's rules that the answer breaks; the default is the rule
+    that the result is right (`COMPUTES`).
     """
     return _add(
         exercise,
@@ -168,7 +169,7 @@ def _checked(change: Any) -> Change:
 
 
 def _line() -> int:
-    """The line of the library's file that is running, found in the callers' frames."""
+    """The line that is running in the library's file, found in the callers' frames."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         frame = frame.f_back

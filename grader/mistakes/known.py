@@ -33,8 +33,8 @@ from grader.records.faults import CallError
 from grader.wire import SourceText
 
 IMPORTS_NO_UNIT = (
-    "solutions/{0}.py imports from {1}.py, which is no unit of this course: references are read "
-    "unit by unit, so move what it needs into one of their files"
+    "solutions/{0}.py imports from {1}.py, which is no unit of this course: only the files of "
+    "units are read, so move the imported definitions into one of these files"
 )
 
 
@@ -79,7 +79,7 @@ class Library:
         return texts
 
     def combined(self, first: Variant, second: Variant) -> Variant | None:
-        """A variant with the changes of both; None if these do not fit together."""
+        """A variant with the changes of both variants; None if the changes do not fit together."""
         if not (first.change and second.change) or first.exercise != second.exercise:
             return None
         original = text_of_definition(self.sources[self.unit_of[first.exercise]], first.exercise)
@@ -113,7 +113,10 @@ def _compiles(text: str) -> bool:
 
 
 def _orders(first: Change, second: Change) -> Iterator[tuple[Change, Change]]:
-    """The orders in which to try two changes: strings first, which must be in the original."""
+    """The orders in which to try two changes.
+
+    A change without patterns comes first, since its strings must occur in the original text.
+    """
     one, other = sorted((first, second), key=_has_patterns)
     yield one, other
     if _has_patterns(other):
@@ -150,7 +153,7 @@ def _load_common(course: Course) -> Mapping[str, Common]:
             raise BadVariant(f"is the table of common mistakes, and no unit can be {path.stem!r}")
         _run(path)
         if ENTRIES:
-            why = "holds common mistakes only; those of an exercise go to its unit's file"
+            why = "holds common mistakes only; an exercise's mistakes go to its unit's file"
             raise BadVariant(why, ENTRIES[0].line)
         table = {one.slug: one for one in COMMONS}
         if twice := _twice([one.slug for one in COMMONS]):
@@ -274,7 +277,7 @@ def _errors_in(path: Path) -> Iterator[None]:
 
 
 def _twice(names: Sequence[str]) -> str | None:
-    """A name that occurs more than once."""
+    """A name that occurs more than once, or None."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 

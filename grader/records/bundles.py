@@ -21,7 +21,7 @@ SUMS = Path("exercises", "recorded", "SHA256SUMS")
 
 @contextmanager
 def bundled(to: Path, *, private: bool = False) -> Iterator[Path]:
-    """Write a bundle as a draft, see `drafted`.
+    """Yield a draft folder for a bundle; at the end, move its files to `to`, as `drafted` does.
 
     Files of an earlier bundle that the new bundle lacks are removed.
     """
@@ -34,8 +34,8 @@ def require_free(to: Path, replace: bool) -> None:
     """Raise `CallError` unless a bundle can be written to `to`.
 
     `to` must be new, empty, or an earlier bundle without changed files. With `replace`, an earlier
-    bundle may have changed files, and the changes are lost. Files that do not belong to the bundle
-    (someone's progress, notes) always stay.
+    bundle may have changed files, which the release overwrites. Files that do not belong to the
+    bundle (someone's progress, notes) always stay.
     """
     if not (to / _list_in(to)).is_file():
         require_empty(to)

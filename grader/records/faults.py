@@ -23,7 +23,7 @@ def unwritten(place: object, error: OSError) -> CallError | HostFault:
     """The exception to raise for a failed write: `HostFault` for a full disk, else `CallError`."""
     text = f"{error.filename or place}: {error.strerror or error}"
     if error.errno in FULL:
-        return HostFault(f"{text}; make room, and give the same call again")
+        return HostFault(f"{text}; make room, and run the same command again")
     return CallError(text)
 
 
@@ -31,8 +31,8 @@ def unwritten(place: object, error: OSError) -> CallError | HostFault:
 def exit_codes() -> Iterator[None]:
     """Turn the kit's exceptions into a line on standard error and an exit code.
 
-    An `OSError` about a file or a folder counts as a `CallError`: the user named a file that is
-    unreadable, or whose name is too long.
+    An `OSError` about a file or a folder counts as a `CallError`, since the user named that file;
+    only a full disk counts as a `HostFault`.
     """
     try:
         try:

@@ -1,4 +1,4 @@
-"""Write files and folders completely or not at all, even if the machine stops in between."""
+"""Writes each file completely or not at all, even if the machine stops during the write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_whole(path: Path, data: bytes) -> None:
         with draft.open("wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())  # otherwise the disk may write the name before the bytes
+            os.fsync(file.fileno())  # otherwise the new name may reach the disk before the bytes
         draft.replace(path)
         _sync_folder(path.parent)
     finally:
@@ -43,7 +43,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def draft_of(path: Path) -> Path:
-    """The hidden path at which this process writes a file or folder until `path` is complete."""
+    """The hidden path at which this process writes a file or folder before moving it to `path`."""
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 
@@ -59,7 +59,7 @@ def remove_left(path: Path) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether another process with this pid runs."""
+    """Whether another process with this pid may be running; always true on Windows."""
     if pid == os.getpid():
         return False
     if os.name != "posix":  # on Windows, os.kill(pid, 0) would send Ctrl-C
@@ -74,7 +74,7 @@ def _is_running(pid: int) -> bool:
 
 
 def zipped(files: Mapping[str, Path | bytes], programs: Collection[str] = ()) -> bytes:
-    """Make a zip of these files, each given by its path or its bytes; `programs` are executable."""
+    """Make a zip of files, each given as a path or as bytes; those in `programs` are executable."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, path in files.items():
@@ -93,10 +93,11 @@ def drafted(
     earlier: Callable[[Path], Collection[Path]] = lambda _: (),
     last: Callable[[Path], Path | None] = lambda _: None,
 ) -> Iterator[Path]:
-    """Make a hidden folder next to `to`, the draft; at the end, move its files to `to`.
+    """Yield a draft, a new hidden folder next to `to`; at the end, move its files to `to`.
 
-    With `private`, other users cannot read the draft or `to`. Files in `to` stay, except the files
-    in `earlier(to)` that the draft lacks. The file `last(draft)` is moved after all other files.
+    With `private`, other users cannot read the draft or `to`. The files that `earlier(to)` lists
+    are removed if the draft lacks them; all other files in `to` stay. The file `last(draft)` is
+    moved after all other files.
     """
     to = to.resolve()
     remove_left(to)

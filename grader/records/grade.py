@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-THOUSAND = 1000  # points are counted in integers of a thousandth
+THOUSAND = 1000  # points are counted in integer thousandths
 
 SCHEMA = 1
 
@@ -17,10 +17,9 @@ TestStatus = Literal[
     "grader_error",
 ]  # fmt: skip
 
-# The statuses of a test that ran to its end: the result was wrong, or the answer raised an
-# exception.
+# The statuses of a test that a wrong result, or an exception of the answer, has ended.
 WRONG: tuple[TestStatus, ...] = ("failed", "error")
-# The statuses of a test that ran and did not pass, without a fault of the grader.
+# The statuses of a test that ran and did not pass because of the answer, not of the grader.
 NOT_PASSED: tuple[TestStatus, ...] = (*WRONG, "timeout", "memory", "crashed")
 
 MatrixCell = bool | float | Literal["nan", "inf", "-inf"]
@@ -43,7 +42,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class TestResult(msgspec.Struct, frozen=True):
-    """The result of a test, in the words that a student sees."""
+    """The result of a test: its status, its points, and texts for people."""
 
     name: str
     title: str
@@ -52,11 +51,11 @@ class TestResult(msgspec.Struct, frozen=True):
     max: float = 0.0
     hidden: bool = True
     message: str | None = None
-    mistake: str | None = None  # the name of a known mistake with the same results
+    mistake: str | None = None  # the title of the known mistake that gives the same results
     hint: str | None = None
     picture: Picture | None = None  # only of a public test, since it shows the expected result
-    follows: str | None = None  # the earlier exercise that has the mistake, if not this exercise
-    case: str | None = None  # the parameters with which the test failed, if it has parameters
+    follows: str | None = None  # the earlier exercise whose mistake makes this test fail
+    case: str | None = None  # the parameters with which the test failed, if the test has any
     rules: Mapping[str, str] = {}  # the broken rules of the exercise's statement, by key
     behaviour: tuple[str, ...] = ()  # how the answer behaves differently from a right answer
 
@@ -68,9 +67,9 @@ class TestResult(msgspec.Struct, frozen=True):
     __test__ = False  # keeps pytest from collecting this class
 
 
-# Names of the engine's own checks of each exercise, which differ from names of test functions
-# because those begin with test_. The checks: the exercise exists; it can be called; the exercises
-# that it uses are right; it uses no forbidden operation; it keeps the essential rules.
+# Names of the engine's own checks of each exercise; names of test functions begin with test_. The
+# checks: the answer exists; it can be called; the exercises that it uses are right; it uses no
+# forbidden operation; it keeps the rules at the exercise's heart.
 EXISTS, SIGNATURE, BASES, OPERATIONS, HEART = "exists", "signature", "bases", "operations", "heart"
 ENGINE_CHECKS = frozenset({EXISTS, SIGNATURE, BASES, OPERATIONS, HEART})
 
@@ -83,7 +82,8 @@ class ExerciseResult(msgspec.Struct, frozen=True):
     points: float
     max: float
     tests: tuple[TestResult, ...] = ()
-    unchecked: Mapping[str, str] = {}  # if no hidden test ran: the rules that only they check
+    # The rules that only hidden tests check, by key; empty if hidden tests ran.
+    unchecked: Mapping[str, str] = {}
 
     @property
     def solved(self) -> bool:
@@ -151,12 +151,12 @@ class Grade(msgspec.Struct, frozen=True):
 
 
 def scaled(points: float, scale: float) -> float:
-    """Convert points to another grading system, in which a point of the kit counts `scale`."""
+    """Convert points to another grading system, in which a point of the kit is worth `scale`."""
     return round(points * scale, 3)
 
 
 def counted_elsewhere(results: Sequence[ExerciseResult], scale: float) -> list[ExerciseResult]:
-    """Convert all points of the results, also those of tests, as `scaled` does."""
+    """Convert all points of the results, including the points of tests, as `scaled` does."""
     change = msgspec.structs.replace
     return [
         change(

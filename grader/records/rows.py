@@ -1,4 +1,4 @@
-"""A gradebook row: a student, the grade, and corrections of it. Also: cells and lines of CSV."""
+"""`Row`: a student, the grade and its corrections. Also names, lines of CSV, and shared wording."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CONFLICT = "conflict"  # the status of a student with several submissions that m
 
 
 class Person(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A student, as described by a download and the roster."""
+    """A student's data from a download and from the roster."""
 
-    id: str = ""  # given by the university
+    id: str = ""  # the university's id of the student
     name: str = ""
     email: str = ""
     canvas: str = ""  # Canvas' id of the user
@@ -27,7 +27,7 @@ class Person(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Adjustment(msgspec.Struct, frozen=True):
-    """A correction: points that a person added to an exercise's points, or subtracted."""
+    """A person's correction of an exercise: points to add; negative points are subtracted."""
 
     exercise: str
     points: float
@@ -42,7 +42,7 @@ class Row:
     grade: Grade | None  # None if no submission is graded
     person: Person = field(default_factory=Person)
     adjustments: tuple[Adjustment, ...] = ()
-    # Why several submissions have no grade, or None; an empty text if names are hidden.
+    # If several submissions may count: why none of them is graded, or "" if names are hidden.
     conflict: str | None = None
 
     @property
@@ -110,7 +110,7 @@ def called(student: str, name: str) -> str:
 
 
 def letters(text: str) -> str:
-    """A name's letters and digits without accents: systems write other characters differently."""
+    """A name's letters and digits, without case and accents: some systems change the rest."""
     plain = unicodedata.normalize("NFKD", text).casefold()
     return "".join(c for c in plain if c.isalnum())
 

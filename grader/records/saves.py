@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 
-# Milliseconds. Events count as one save until STEP passes without an event, TOGETHER at most.
+# Events count as one save until STEP milliseconds pass without an event, or TOGETHER milliseconds
+# have passed since the first event.
 STEP, TOGETHER = 20, 50
 EVERY = 1000  # milliseconds between scans without an event
 POLL = 0.1  # seconds between scans with polling
@@ -29,9 +30,10 @@ def saves(
     *,
     poll: bool = False,
 ) -> Iterator[Snapshot]:
-    """Yield a snapshot of the files whose suffix is in `kinds` after each change, until `stop`.
+    """After each change, yield a snapshot of the files whose suffix is in `kinds`.
 
-    Hidden folders, and folders whose name is in `skipped`, are ignored.
+    `seen` is the snapshot before the first change; `stop` ends the watch. Hidden files and folders,
+    and folders whose name is in `skipped`, are ignored.
     """
     for _ in _moments(folders, kinds, stop, poll):
         now = snapshot(folders, kinds, skipped)
@@ -80,7 +82,7 @@ def _moments(
                 ignore_permission_denied=True,
             ):
                 yield
-        except (OSError, RuntimeError):  # events are unavailable, perhaps because of a limit
+        except (OSError, RuntimeError):  # no events, perhaps because of a system limit: poll
             pass
     while not stop.wait(POLL):
         yield

@@ -1,4 +1,4 @@
-"""Writes courses as folders: the kit's own, a private overlay, a part, a copy in a bundle."""
+"""Writes courses as folders: the kit's own course, an overlay, a part, a copy in a bundle."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ CARRIED = Path(grader.__file__).parent / "bundle"
 
 
 def write_course(to: Path) -> list[Path]:
-    """Copy the course that this install carries into a new or empty folder; return its files."""
+    """Copy the course in this install to a new or empty folder; return the files of the copy."""
     if not (CARRIED / "exercises" / "course.toml").is_file():
         raise CallError(
-            "this install carries no course: make a bundle with `grader release student --to DIR`"
+            "this install contains no course: make a bundle with `grader release student --to DIR`"
         )
     require_empty(to)
     names = [path for path in files_in(CARRIED) if "__pycache__" not in path.parts]
@@ -42,14 +42,14 @@ def write_course(to: Path) -> list[Path]:
 
 # --- overlay -------------------------------------------------------------------------------------
 #
-# A private course, or overlay, has its own solutions, which replace those of a public course.
+# An overlay is a private course: its solutions replace solutions of a public course.
 
 
 def write_overlay(course: Course, to: Path) -> None:
     """Start an overlay of `course` in `to`: write a seed, a README and a ``course.toml``.
 
-    Makes empty folders for hidden tests and mistakes. Raises `CallError` if `to` is not empty, or
-    is inside the course's folder, which students get.
+    Also makes empty folders for hidden tests and mistakes. Raises `CallError` if `to` is not empty,
+    or is inside the course's folder, which students get.
     """
     require_empty(to)
     if to.resolve().is_relative_to(course.folder):
@@ -76,9 +76,9 @@ def write_overlay(course: Course, to: Path) -> None:
 
 
 def part_of(course: Course, name: str) -> Course:
-    """The part of a course that has only the units of an assignment.
+    """The part of a course with the units that an assignment needs, and no others.
 
-    The part's exercises no longer require exercises of other units, which the part does not have.
+    Exercises of the part no longer require exercises of the units that are left out.
     """
     assignment = course.assignment(name)
     wanted = {course.unit_of[name] for name in course.select(assignment.exercises)}
@@ -104,8 +104,8 @@ def _within(unit: Unit, known: set[str]) -> Unit:
 def course_toml(course: Course) -> str:
     """The text of a ``course.toml`` for `course`, comments included.
 
-    For a whole public course, the text is that of the course's own file. For a part of a course or
-    for a private course, that text is edited.
+    For a whole public course, this is the text of the course's own file. For a part of a course and
+    for a private course, the text of that file is edited.
     """
     text = (course.folder / "course.toml").read_text("utf-8")
     if course.private is None and course.assigned is None:
@@ -160,8 +160,8 @@ def copy_exercises(course: Course, to: Path) -> None:
 # --- carrying ------------------------------------------------------------------------------------
 #
 # These functions copy a course with its solutions into an autograder's bundle, and open the copy
-# there. A private course stays a separate folder, because its hidden tests may add to those of the
-# public course.
+# there. A private course is copied to a folder of its own, since the public course's hidden tests
+# may be used, too.
 
 
 PRIVATE = "private"

@@ -34,7 +34,7 @@ def copy_engine(to: Path, parts: Collection[str] | None = None) -> None:
 
 
 def _belongs(path: Path, parts: Collection[str]) -> bool:
-    """Whether a file belongs to these rooms and modules, or is the `__init__` of their room."""
+    """Whether a file belongs to one of these rooms or modules, or is an `__init__` above one."""
     name = ".".join(path.with_suffix("").parts)
     if name in INSTRUCTORS:
         return False

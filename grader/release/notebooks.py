@@ -28,13 +28,13 @@ from grader.wire.definitions import OWN
 
 NotebookCell = dict[str, Any]
 
-KIT = "grader"  # the name of the imported kit, unless another object has this name
+KIT = "grader"  # the kit's name in notebooks; in otter's notebooks, this name is already taken
 
 HOW_TO = """\
 Run a cell with Shift+Enter. Begin with the first code cell. For each exercise there is a cell that
 ends in `raise NotImplementedError`: replace that line with lines of your own, and run the cell. The
-next cell checks it, and the cell after that is for experiments. `grader list` counts the exercises
-that you solve here.
+next cell checks your answer, and the cell after that is for experiments. `grader list` counts the
+exercises that you solve here.
 
 When you are stuck, `{kit}.hint("{name}")` in a cell of your own gives the next hint, and
 `{kit}.check("{name}", show=True)` shows what each of your lines computes. `grader.check("{name}")`
@@ -42,18 +42,18 @@ checks again, and `{kit}.heatmap(weights)` shows a matrix as a picture."""
 
 FROM_BEFORE = """\
 Exercises here may build on {names}, from {units}. The next cell imports your answers from your
-saved files and notebooks. Remove the `#` in front of those that you need, and run it."""
+saved files and notebooks. Remove the `#` in front of the imports that you need; run the cell."""
 
 LOOK = """\
 ## Something to look at
 
 {about}
 
-This runs your own answers from this notebook: run their cells first."""
+The next cell runs your own answers from this notebook: run the cells with these answers first."""
 
-SEE_WHY = "# If you like, run this to see why. You need not solve anything first."
+SEE_WHY = "# An experiment, if you like: run this cell. You need not solve anything first."
 
-# For a cell that raises until its exercise is solved. With this tag, Run All continues after it.
+# For a cell that raises an exception until its exercise is solved. With this tag, Run All goes on.
 MAY_FAIL = {"tags": ["raises-exception"]}
 
 METADATA = {
@@ -63,7 +63,7 @@ METADATA = {
 
 
 def write_notebooks(course: Course, folder: Path) -> None:
-    """Write ``U.ipynb`` for each unit; the same course gives the same bytes."""
+    """Write ``UNIT.ipynb`` for each unit; the same course gives the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     unchecked_in = rules_left_out(course)
     for unit in course.units:
@@ -86,10 +86,11 @@ def cells_of(
     `unchecked_in` has, for each exercise, the rules that no public check tests; the exercise's
     statement marks these rules.
 
-    A cell's id is its name. A unit begins with ``UNIT-title`` and ``UNIT-imports``. Each exercise
-    has ``NAME-statement``, ``NAME-answer``, ``NAME-check``, ``NAME-play`` if it has an example, and
-    ``NAME-why`` if it has experiments. ``UNIT-try`` runs the unit's own experiment. ``UNIT-about``
-    and ``UNIT-look`` contain the docstring and the code of the unit's script.
+    The ids of cells name their content. A unit begins with ``UNIT-title`` and ``UNIT-imports``.
+    Each exercise has ``NAME-statement``, ``NAME-answer``, ``NAME-check``, ``NAME-play`` if the
+    statement has an example, and ``NAME-why`` if the exercise has experiments. ``UNIT-try`` runs
+    the unit's own experiment. ``UNIT-about`` and ``UNIT-look`` contain the docstring and the code
+    of the unit's script.
     """
     title, _, about = opening(course, unit.name).partition("\n")
     imports = _imports(course.pristine(unit.name), kit)
@@ -137,7 +138,7 @@ def short_stub(stub: str) -> str:
 
 
 def _imports(path: Path, kit: str) -> str:
-    """The import statements of the stub file, and that of the kit."""
+    """The import statements of a stub file, and one that imports the kit."""
     text = path.read_text("utf-8")
     lines = [re.sub(r"\s*# noqa.*", "", line) for line in text.splitlines()]
     modules: list[str] = []
@@ -155,7 +156,7 @@ def _imports(path: Path, kit: str) -> str:
 
 
 def _from_before(course: Course, unit: Unit) -> Iterator[NotebookCell]:
-    """A cell to import answers from other units, if exercises of this unit require them."""
+    """Two cells to import answers from other units, if exercises of this unit require any."""
     needed = {
         name: course.unit_of[name]
         for exercise in unit.exercise
@@ -252,7 +253,7 @@ def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:
     tree = ast.parse(text)
     about = ast.get_docstring(tree) or ""
     lines = text.splitlines()
-    # Drop imports of answers: they would replace this notebook's answers by the saved ones.
+    # Drop imports of answers, which would replace this notebook's answers with saved answers.
     own = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == OWN]
     for node in [*own, *(tree.body[:1] if about else ())]:
         lines[node.lineno - 1 : node.end_lineno] = [""] * len(

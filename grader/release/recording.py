@@ -42,7 +42,7 @@ from grader.sandbox.session import Nowhere
 from grader.wire import payload
 
 MOST_BIASES = 4  # with more biases, a module is recorded only with all of them
-WRONG = 3  # mistakes on which a check runs again, to see whether it asks the same questions
+WRONG = 3  # mistakes on which a check runs again; its calls to references must stay the same
 
 
 def record_course(
@@ -50,8 +50,8 @@ def record_course(
 ) -> None:
     """Write a course's recordings and untouched stubs into the folder `to`.
 
-    Calls `report` when an exercise is completely recorded. Raises `CallError` if a check cannot be
-    recorded: it fails on the reference, or it passes a student's result on to the reference.
+    Calls `report` with each exercise that is completely recorded. Raises `CallError` if a check
+    fails on the reference, or if it passes a student's result on to the reference.
     """
     course.require_solutions("release")
     (to / "stubs").mkdir(parents=True, exist_ok=True)
@@ -147,8 +147,8 @@ def _find_out(desk: Desk, name: str) -> str:
         _note_asked(desk, sheet, test, case)
         sheet.given(None, test.key, case.label)
     caught = list(_caught(sheet, name, cases))
-    # Only direct prerequisites are needed: a mistake in an earlier exercise is named by the checks
-    # of the exercises in between.
+    # Only direct prerequisites are needed: the checks of the exercises in between name the mistakes
+    # of earlier prerequisites.
     for base in desk.course.exercises[name].requires:
         using = [
             at for at in cases if not sheet.built_on(_gone(base), at[0].key, at[1].label).passed
@@ -163,7 +163,7 @@ def _find_out(desk: Desk, name: str) -> str:
 
 
 def _caught(sheet: Sheet, name: str, cases: Sequence[tuple[Test, Case]]) -> Iterator[NamedMistake]:
-    """The mistakes, and pairs of mistakes, that public checks can recognise."""
+    """The mistakes, and pairs of mistakes, that fail a public check with results to compare."""
     pairs = sheet.pairs(name)
     for variant in (*sheet.mistakes(name), *pairs):
         givens = [sheet.given(variant, test.key, case.label) for test, case in cases]
@@ -174,7 +174,7 @@ def _caught(sheet: Sheet, name: str, cases: Sequence[tuple[Test, Case]]) -> Iter
 
 
 def _note_asked(desk: Desk, sheet: Sheet, test: Test, case: Case) -> None:
-    """Add to the sheet the questions that a case asks references, with the answers."""
+    """Add to the sheet the calls that a case makes to references, with their results."""
     notes = _Notes(desk.oracle.contracts)
     with desk.listening(lambda *_: notes):
         if not replay(desk, desk.definitions, test, case).passed:
@@ -190,7 +190,7 @@ def _note_asked(desk: Desk, sheet: Sheet, test: Test, case: Case) -> None:
 def _refuse_answers_in_questions(
     desk: Desk, sheet: Sheet, test: Test, case: Case, notes: _Notes
 ) -> None:
-    """Raise `CallError` if a case asks the reference other questions when an answer is wrong."""
+    """Raise `CallError` if a case passes results of a wrong answer on to a reference."""
     mistakes = (
         variant
         for variant in sheet.mistakes(test.exercise)
@@ -207,11 +207,13 @@ def _refuse_answers_in_questions(
             )
 
 
-# --- the questions to references -----------------------------------------------------------------
+# --- calls to references -------------------------------------------------------------------------
+#
+# A question is an exercise and the arguments of a call to its reference.
 
 
 class _Notes:
-    """A `Listener` that keeps the questions of one case to references, and their answers."""
+    """A `Listener` that keeps the calls that one case makes to references, and their results."""
 
     def __init__(self, contracts: Mapping[str, Contract]) -> None:
         self._contracts = contracts
@@ -271,7 +273,7 @@ class _Notes:
         """
         inputs = probe(self._contracts[exercise], arguments)
         self.questions.add(_question(exercise, inputs))
-        # Weights are matched before a check converts the module to float64.
+        # In float32, since weights are matched before a check converts the module to float64.
         self._note_silenced(exercise, copy.deepcopy(made).float(), inputs, evaluated=True)
 
     def _note_silenced(
@@ -293,7 +295,7 @@ class _Notes:
 
 @dataclass
 class _Doubts:
-    """A `Listener` that notices questions which the case does not ask about a right answer."""
+    """A `Listener` that notices questions which the case does not ask if the answer is right."""
 
     notes: _Notes
     strange: bool = False
@@ -316,8 +318,8 @@ def _question(exercise: str, arguments: Sequence[Any]) -> bytes:
 def _silenced(module: nn.Module) -> Iterator[nn.Module]:
     """The module, then copies without some of its biases, in every combination.
 
-    A student's module may lack any of these biases. A module with more than `MOST_BIASES` biases is
-    yielded alone, so an answer without one of its biases is refused.
+    A student's module may lack any of these biases. If a module has more than `MOST_BIASES` biases,
+    only the module itself is yielded. Then a check refuses an answer that lacks a bias.
     """
     plain = copy.deepcopy(module)
     plain._forward_hooks.clear()

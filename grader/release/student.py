@@ -32,14 +32,14 @@ def write_student_bundle(
 ) -> list[Path]:
     """Write the bundle into `to`, and return its files.
 
-    `texts_beside` are further text files by path, which replace the bundle's files of the same
+    `texts_beside` has further text files by path, which replace the bundle's files of the same
     name. With `notebooks`, the bundle has a notebook for each unit. `engine` lists the rooms and
     modules to copy. `report` is called after each recorded exercise. The same course gives the same
     bytes.
 
-    Raises `CallError` if `to` contains other files, or if it contains an edited bundle and
-    `replace` is not set. Raises `CallError` also if a stub is solved, since the bundle would give
-    the solution away.
+    Raises `CallError` if `to` contains other files than a bundle's, or if it contains an edited
+    bundle and `replace` is not set. Raises `CallError` also if a stub is solved, since the bundle
+    would give the solution away.
     """
     course.require_solutions("release student")
     refuse_solved_stubs(course)

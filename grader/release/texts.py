@@ -1,4 +1,4 @@
-"""The texts of a bundle, into which the course's title, units and other facts are filled."""
+"""The texts of a bundle, with the course's title, units and other facts filled in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ grader check $first
 
 NOT_ASKED = """
 
-If a row names exercises, only those are assigned; the others in that file do not count."""
+If a row names exercises, only these are assigned; the other exercises in the file do not count."""
 
 FOR_JAILS = "# for jails\n"  # the end of each line that names a library for grading only
 
@@ -96,7 +96,7 @@ def _exercises(course: Course, unit: Unit) -> str:
 
 def licence() -> str:
     """The engine's licence."""
-    from importlib import metadata  # slow, and every command loads this module
+    from importlib import metadata  # slow to import, and every command loads this module
 
     text = metadata.distribution("attention-grader").read_text("licenses/LICENSE")
     if text is None:
@@ -107,4 +107,4 @@ def licence() -> str:
 def write_text(path: Path, text: str) -> None:
     """Write a text file, and make its folder if the folder is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())  # as bytes: the same line ends on every system
+    path.write_bytes(text.encode())  # as bytes, so that lines end alike on every system

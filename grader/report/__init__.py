@@ -134,7 +134,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _remove_others(folder: Path, kept: Collection[str]) -> None:
-    """Remove feedback pages that the kit wrote, except those to keep."""
+    """Remove the feedback pages that the kit wrote, except those in `kept`."""
     for path in folder.glob("*.html"):
         if path.name not in kept and path.is_file():
             with path.open("rb") as file:

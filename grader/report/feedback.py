@@ -1,4 +1,4 @@
-"""A student's feedback page: the part of a grade that students may see, and its corrections."""
+"""A student's feedback page: the part of a grade that students may see, and the corrections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TROUBLES = {
     "graded": "Note", "empty": "The submission holds no answers to grade",
     "unreadable": "The submission cannot be read", "grader_error": "Not graded yet",
 }  # fmt: skip
-MANY = 512  # pictures in the cache: students of a class often make the same mistakes
+MANY = 512  # pictures in the cache: students with the same mistake often get the same picture
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SLOWEST = 5  # submissions in the list of the slowest
 FEW_NAMES = 4  # a longer list of names is folded away
-BARS = 10  # in the histogram of totals
+BARS = 10  # bars in the histogram of totals
 FEWEST = 3  # students needed to compute a correlation
 
 
@@ -37,7 +37,7 @@ FEWEST = 3  # students needed to compute a correlation
 
 @dataclass(frozen=True)
 class Bar:
-    """How many totals are in a range from `low` to below `high`; the last bar includes `high`."""
+    """The number of totals from `low` to below `high`; the last bar includes `high`."""
 
     low: float
     high: float
@@ -69,7 +69,7 @@ class MadeMistake:
 
 @dataclass(frozen=True)
 class RunSetting:
-    """A setting in which submissions were graded, and the number of submissions in it."""
+    """The conditions under which some submissions were graded, and the number of submissions."""
 
     isolation: tuple[str, ...]
     device: str
@@ -210,7 +210,7 @@ class _Student:
     """A row of the table of students."""
 
     row: Row
-    place: int  # the row's index, to which the page links
+    place: int  # the row's index, for links to the row
     page: str | None  # the address of the feedback page
     cells: Sequence[tuple[str, float | None]]  # for each exercise: the cell's class, and the points
     mistakes: Sequence[int]  # indices into `Classroom.mistakes`
@@ -320,7 +320,7 @@ def _members(students: Sequence[_Student]) -> Mapping[str, Sequence[_Student]]:
 def _chart(numbers: Classroom) -> Markup:
     from markupsafe import Markup
 
-    return Markup(histogram(numbers.distribution, "How many students have how many points"))
+    return Markup(histogram(numbers.distribution, "Number of students by total points"))
 
 
 # --- histogram -----------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def _chart(numbers: Classroom) -> Markup:
 
 
 WIDTH, HEIGHT = 640, 200
-ABOVE, BELOW, GAP = 22, 26, 4  # space for counts, for points, and between bars
+ABOVE, BELOW, GAP = 22, 26, 4  # space for counts above bars, points below, and between bars
 BASE = HEIGHT - BELOW
 
 

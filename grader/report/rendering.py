@@ -1,7 +1,7 @@
 """Fills templates: each page is a single file that loads no other file.
 
 All text is escaped. Characters that cannot be printed, or that change the direction of writing, are
-replaced. A page's security policy allows its own script, by its hash, and no requests.
+replaced. A page's security policy forbids requests, and allows only the page's own script.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _environment() -> Environment:
 
 
 def _printable(value: object) -> object:
-    """Replace characters that cannot be printed in text; the kit's own `Markup` stays as it is."""
+    """Replace characters of a text that cannot be printed; the kit's own `Markup` is unchanged."""
     return safe(value) if type(value) is str and not value.isprintable() else value
 
 

@@ -2,12 +2,13 @@
 
 Submissions are compared by runs of `RUN` tokens. All names that a student chose count as equal, and
 comments and layout are ignored. The method is Winnowing (Schleimer, Wilkerson and Aiken, Local
-Algorithms for Document Fingerprinting, SIGMOD 2003), but with all runs, since the texts are short.
+Algorithms for Document Fingerprinting, SIGMOD 2003), but it keeps all runs instead of a selection,
+since the texts are short.
 
 In a course all students write the same small functions. Therefore a run's weight is the logarithm
-of its rarity. The weight is zero if half of the submissions or the stubs contain the run.
-Submissions with exactly the same code are always listed, as a group, even if the code is short and
-common.
+of its rarity. The weight is zero if more than half of the submissions contain the run, or if the
+stubs do. Submissions with exactly the same code are always listed, as a group, even if the code is
+short and common.
 
 A regular expression splits the text into tokens in linear time; the text is not parsed.
 """
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from grader.intake import Submission
 
 RUN = 20  # tokens: about two lines
-LEAST = 40  # shared runs that no third submission has, or more common runs of the same weight
+LEAST = 40  # a pair must share the weight of this many runs that no third submission has
 ALIKE = 0.4  # the least part of the smaller submission's weight that a pair must share
 MOST_PAIRS = 50
 MOST_TEXT = 200_000  # characters; the rest of a submission is not compared
@@ -65,7 +66,7 @@ class _Text:
     name: str
     runs: Runs  # a hash of the run that begins at each token
     lines: NDArray[np.int32]  # the line of each token
-    parts: tuple[tuple[int, str], ...]  # the first token of each file or cell, and its name
+    parts: tuple[tuple[int, str], ...]  # for each file or cell: its first token's index, its name
     code: bytes | None  # a hash of the exact code; None if all of the code comes from the stubs
 
 
@@ -82,7 +83,7 @@ class _Scale:
 def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Resemblance]:
     """Find groups of submissions with the same code, and then pairs, the most similar first.
 
-    Of a group, only the first submission is compared with others.
+    Only the first submission of a group is compared with the submissions outside the group.
     """
     given = [token for stub in stubs for token, _, _ in _tokens(stub)]
     stub_runs = cache(lambda length: _runs(given, length))
@@ -169,7 +170,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
         if kind == "string":
             token = '"'
         elif kind == "name" and not keyword.iskeyword(word):
-            # Keep a name after a dot, which is mostly torch's, unless it is an attribute of `self`.
+            # Names of attributes are mostly torch's, and are kept, except attributes of `self`.
             token = word if last == "." and before != "self" else "name"
         else:
             token = word
@@ -208,7 +209,7 @@ def _scale(texts: Sequence[_Text], stubs: Runs) -> _Scale:
 
 
 def _shared(own: Sequence[NDArray[np.intp]], scale: _Scale) -> NDArray[np.float32]:
-    """The shared weight of each pair of submissions; `own` has the indices of each one's runs."""
+    """The shared weight of each pair of submissions; `own` has the runs of each, as indices."""
     total = np.zeros((len(own), len(own)), np.float32)
     counted = (scale.counts > 1) & (scale.weights > 0)
     column = np.cumsum(counted) - 1
@@ -224,7 +225,10 @@ def _shared(own: Sequence[NDArray[np.intp]], scale: _Scale) -> NDArray[np.float3
 
 
 def _passage(one: _Text, other: _Text, scale: _Scale) -> tuple[str, str]:
-    """The lines in both texts of the shared passage of successive runs with the largest weight."""
+    """The lines, in each text, of the shared passage with the largest weight.
+
+    A passage is a sequence of runs that are successive in both texts.
+    """
     runs, here, there = np.intersect1d(one.runs, other.runs, return_indices=True)
     order = np.argsort(here)
     here, there = here[order], there[order]
@@ -242,7 +246,7 @@ def _whole(text: _Text) -> str:
 
 
 def _place(text: _Text, start: int, length: int) -> str:
-    """A passage's file and lines, ``softmax.py lines 3–40``; it is cut at the end of the file."""
+    """A passage's file or cell and lines, ``softmax.py lines 3–40``, cut where that file ends."""
     part = max(k for k, (first, _) in enumerate(text.parts) if first <= start)
     after = text.parts[part + 1][0] if part + 1 < len(text.parts) else len(text.lines)
     last = min(start + length + RUN - 2, after - 1)

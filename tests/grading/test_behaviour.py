@@ -31,8 +31,8 @@ ODD = {
         "No gradient reaches `x`: what cuts the result off from it?",
     ),
     "return 1.7 * x - 1.7 * x.mean().detach() + 0 * x.mean()": (
-        "The gradient that reaches `x` is not the slope of your own result: is a part of the way "
-        "cut off, as by `.detach()`, `.data` or `torch.no_grad()`?",
+        "The gradient that reaches `x` is not the slope of your own result: is a part of the "
+        "computation cut off, as by `.detach()`, `.data` or `torch.no_grad()`?",
     ),
     "return 1.3 * (x - x[0])": (
         "When `x` changes at position 0 of `tokens`, your result at position 0 of `tokens` stays "
@@ -156,8 +156,8 @@ def test_a_module_that_sees_the_future_is_told_so_whatever_else_is_wrong(warm: W
 
 
 THROWN_AWAY = (
-    "ada.py line 4: `mul` gives a new tensor and leaves the old one as it was, and here nothing "
-    "keeps the new one: give it a name, as in `x = …`"
+    "ada.py line 4: `mul` gives a new tensor and does not change the old tensor, but this line "
+    "discards the new tensor: give it a name, as in `x = …`"
 )
 NEGATED = "import torch\ndef center(x):\n    y = x - x.mean()\n    {}\n    return {}\n"
 

@@ -701,7 +701,8 @@ def test_a_text_that_is_not_python_is_noted_once_with_all_that_it_costs(desk: De
     text = "def center(x)\n    return x\n\ndef weigh(scores):\n    return scores\n"
     graded = grade_submission(desk, Submission("eve", (SourceText("basics.py", (text,)),)))
     (note,) = graded.notes
-    assert note == "basics.py line 1 is not valid Python: expected ':'; it costs center, weigh"
+    why = "basics.py line 1 is not valid Python: expected ':'"
+    assert note == f"{why}; therefore not graded: center, weigh"
 
 
 def test_a_name_that_is_nearly_right_is_pointed_at(desk: Desk) -> None:

@@ -226,9 +226,9 @@ def test_a_student_cannot_hand_in_for_others_by_the_names_in_a_zip(
     assert files_of(take_in([tmp_path], tiny)) == files_of(arrived)
     (line,) = (line for line in arrived.notices if "mallory.zip" in line)
     assert line == (
-        f"{tmp_path / 'mallory.zip'}: read as one student's, since a student can name files in a "
-        "zip as Canvas does. If it is your download, unpack it, or name every zip like this: "
-        "hw1_submissions.zip"
+        f"{tmp_path / 'mallory.zip'}: read as one student's submission, since a student can name "
+        "files in a zip as Canvas does. If this zip is your download, unpack it, or give every zip "
+        "a name such as hw1_submissions.zip"
     )
 
 
@@ -577,7 +577,8 @@ def test_who_is_in_a_conflict_is_left_out_and_is_neither_absent_nor_a_stranger(
         "zoe": "s2",
         "s3": "s3",
     }
-    why = "s1 Jane Doe would get 3 grades, of 'Jane Doe', of 'jane' and of 's1': remove one of them"
+    grades = "s1 Jane Doe would get 3 grades, of 'Jane Doe', of 'jane' and of 's1'"
+    why = f"{grades}: keep only one submission"
     assert arrived.conflicts == dict.fromkeys(["Jane Doe", "s1", "jane"], why)
     assert arrived.notices[1:] == ("1 on the roster without a submission: s3 Bob Roe",)
 
@@ -648,7 +649,7 @@ def test_one_person_in_two_groups_gets_nobodys_grade_and_the_others_theirs(
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        (["a,b", "1,2"], "names no column of the kind id, name or email; it reads: a, b"),
+        (["a,b", "1,2"], "has no column for an id, a name or an email; it reads: a, b"),
         ([""], "names no column"),
         (["PK\x03\x04\rid", "\r,"], "is no CSV: A roster begins with"),
         (["id,name", "s1,Jane", "s1,Bob"], r"roster\.csv:3: s1 is there twice"),

@@ -366,5 +366,5 @@ def test_init_without_a_carried_course_says_where_to_get_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(init_module, "CARRIED", tmp_path / "bundle")
-    with pytest.raises(CallError, match="this install carries no course: make a bundle with"):
+    with pytest.raises(CallError, match="this install contains no course: make a bundle with"):
         write_course(tmp_path / "attention")

@@ -87,7 +87,7 @@ def test_what_is_no_python_is_shown_with_pythons_own_words(said: Say) -> None:
 
 def test_a_breakpoint_points_to_the_debugger(said: Say) -> None:
     told = said("def center(x):\n    breakpoint()\n    return x - x.mean()\n")
-    assert "basics.py line 2 stops for a debugger: that is done with grader check NAME" in told
+    assert "basics.py line 2 stops for a debugger: use grader check NAME --pdb instead" in told
 
 
 def test_input_gets_one_sentence(said: Say) -> None:

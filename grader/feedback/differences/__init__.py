@@ -64,10 +64,10 @@ def in_words(
 ) -> str | None:
     """How `theirs` differs from `ours`, in one or two sentences; None if no explanation fits.
 
-    `ours` is expected. Both are plain CPU tensors of the same shape and dtype. `names` are the
-    names of the axes, like ("batch", "tokens", "d_out"). `wrong`, a bool tensor of the same shape,
-    marks the elements that differ; by default, elements differ if their difference exceeds the
-    tolerances of `torch.testing`.
+    `ours` is the expected tensor. Both are plain CPU tensors of the same shape and dtype. `names`
+    are the names of the axes, like ("batch", "tokens", "d_out"). `wrong`, a bool tensor of the same
+    shape, marks the elements that differ; by default, elements differ if their difference exceeds
+    the tolerances of `torch.testing`.
     """
     if theirs.dtype not in PRECISION or theirs.dtype != ours.dtype or theirs.shape != ours.shape:
         return None

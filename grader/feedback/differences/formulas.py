@@ -96,7 +96,7 @@ def elementwise(pair: TensorPair) -> Sentence | None:
 
 # --- where ---------------------------------------------------------------------------------------
 #
-# Sentences about a part of a tensor: only the last row differs, the diagonal is NaN.
+# Sentences about a part of a tensor, such as "only the last row differs" or "the diagonal is NaN".
 
 
 def located(pair: TensorPair) -> Sentence | None:

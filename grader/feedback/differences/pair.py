@@ -17,7 +17,7 @@ from torch import Tensor
 from grader.course.tolerances import ROUNDING, Tolerance
 from grader.feedback import margins
 
-MOST_SLICES = 32  # along an axis; all pairs of slices are compared
+MOST_SLICES = 32  # slices along an axis; above this number, slices are not compared with each other
 EXACT_INTEGER = 2.0**52  # float64 holds smaller integers exactly
 
 
@@ -70,7 +70,8 @@ class TensorPair:
 
     def close(self, theirs: Tensor, ours: Tensor) -> Tensor:
         """A mask of the elements that agree up to rounding."""
-        # The tensor of smaller values sets the scale: the other's rounding may exceed its values.
+        # The tensor with the smaller values sets the scale, since the rounding of the larger values
+        # may exceed the smaller values.
         atol = self.precision.atol * min(largest(theirs), largest(ours))
         near = (theirs - ours).abs() <= atol + self.precision.rtol * ours.abs()
         return near & ours.isfinite() | (theirs == ours)

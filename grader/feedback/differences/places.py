@@ -1,4 +1,4 @@
-"""Names parts of a tensor, such as "the last row", and finds values at a wrong place."""
+"""Names parts of a tensor, such as "the last row", and finds expected values at wrong places."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _same_numbers(pair: TensorPair) -> bool:
     theirs, ours = pair.theirs.flatten().sort().values, pair.ours.flatten().sort().values
     if pair.levels(pair.ours[pair.wrong]) < 4 or not pair.same(theirs, ours):
         return False
-    # If most neighbours are equal up to rounding, sorted values may agree by chance.
+    # If most successive values are equal up to rounding, the sorted values may agree by chance.
     gaps = ours[ours.isfinite()].diff()
     distinct = gaps > 4 * pair.precision.rtol * pair.scale
     return 2 * int(distinct.sum()) >= int((gaps > 0).sum())

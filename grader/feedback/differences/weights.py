@@ -35,7 +35,7 @@ def distribution(pair: TensorPair) -> Sentence | None:
     negative = int((pair.theirs < -pair.precision.rtol).sum())
     if negative:
         return Sentence(
-            f"weights are never negative, and {negative} of {pair.ours.numel()} are here"
+            f"weights are never negative, but {negative} of {pair.ours.numel()} are negative here"
         )
     expected = axes[0]
     if sums_to_one(pair, pair.theirs, expected):
@@ -114,7 +114,8 @@ def row_factors(pair: TensorPair) -> Sentence | None:
     counted = sizes > 0.01 * most
     least = sizes.masked_fill(~counted, torch.inf).amin(-1, keepdim=True)
     telling = ((counted.sum(-1, keepdim=True) > 2) & (least < 0.95 * most)).flatten()
-    # If there are only two factors, one may be 1: then `located` names the rows with the other.
+    # If there are only two factors, one of them may be 1. Then `located` names the rows with the
+    # other factor.
     if pair.levels(factors[telling]) < 3 or bool((factors == 0).any()):
         return None
     return Sentence(f"each row is right but for a factor of its own{_row_sums(pair)}")

@@ -22,15 +22,15 @@ from grader.feedback.pictures.text import MOST_NUMBERS, cell_of, is_boolean, sca
 from grader.records.faults import CallError
 from grader.records.grade import Matrix, MatrixCell, Picture
 
-MOST_SHOWN = 64  # rows of a single matrix, and columns
+MOST_SHOWN = 64  # the most rows, and the most columns, of a single matrix
 
 # Lengths are in points, 72 to an inch.
 EDGE, GAP, LINE = 8.0, 16.0, 12.0
 NUMBER_CELL, MARK_CELL, LEAST_CELL = 24.0, 14.0, 4.0
-MOST_WIDTH = 360.0  # of a single matrix
+MOST_WIDTH = 360.0  # the largest width of a single matrix without numbers
 NUMBER_FONT, MARK_FONT, LABEL_FONT, TITLE_FONT = 7.5, 7.5, 7.5, 9.5
 WIDE = 0.62  # width of a character, relative to the font's size
-LONGEST = 14  # characters; a longer token is cut
+LONGEST = 14  # characters of a label; a longer token is cut
 RISE = 0.36  # from the middle of a line to its baseline, relative to the font's size
 
 INK, FAINT = "currentColor", "currentColor; fill-opacity: 0.75"  # the page's text colour
@@ -257,7 +257,7 @@ class _Sheet:
         bold: bool = False,
         upright: bool = False,
     ) -> None:
-        """Add a line of text whose middle line is at `y`; if `upright`, rotate it about (x, y)."""
+        """Add text centred vertically at `y`; if `upright`, rotate the text about (x, y)."""
         # The <svg> element holds the style of most texts: write only deviations from that style.
         styles = [
             f"font-size: {size:.3g}px" if size != LABEL_FONT else "",

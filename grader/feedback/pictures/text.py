@@ -1,7 +1,7 @@
 """Draws small matrices for a terminal, as plain text: expected, yours, and where they differ.
 
 Matrices up to 6 by 6 are drawn as numbers of two digits, if these fit, with a ``✗`` after a wrong
-number. Other matrices are drawn as shades, two characters a cell, and legible without colour:
+number. Other matrices are drawn as shades, with two characters for each cell. Colour is not needed:
 
 =================  =================  =============================================
 in Unicode         ASCII              meaning
@@ -180,7 +180,7 @@ def _panels(
 
 
 def indices(start: int, stop: int, cell: int) -> str:
-    """The line of indices above columns of `cell` characters; left out where they do not fit."""
+    """The line of indices above columns of `cell` characters, without indices that do not fit."""
     digits = len(str(stop - 1))
     every = 1 if digits < cell else math.ceil((digits + 1) / cell)
     line = ""

@@ -40,7 +40,9 @@ const tables = [...document.querySelectorAll("table")];
   }
 }
 
-// --- filtering: a row is shown if it contains every word; a student's row contains the mistakes ---
+// --- filtering: a row is shown if it contains every word of the filter ----------------------------
+//
+// The text of a student's row includes the mistakes that the student made.
 
 {
   const field = document.getElementById("filter");
