@@ -53,7 +53,7 @@ MODULES = ("_te", "_lazy", "_lazy_ts_backend", "_aoti")  # submodules of torch._
 REFUSED = frozenset(
     {
         "gc.get_objects", "gc.get_referrers", "gc.get_referents",
-        "sys.settrace", "sys.setprofile", "sys.monitoring.register_callback",
+        "sys.settrace", "sys.setprofile", "sys.monitoring.register_callback", "sys.addaudithook",
         "sys._current_frames", "sys._current_exceptions",
     }
 )  # fmt: skip
