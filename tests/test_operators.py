@@ -37,3 +37,9 @@ def test_every_operator_of_a_forbidden_family_is_forbidden(family: str) -> None:
     found = {name for name in operators() if re.search(family, name)}
     assert found, "the pattern finds the family"
     assert sorted(name for name in found - known if not OTHERS.search(name)) == []
+
+
+def test_every_optimiser_that_can_make_adams_step_is_forbidden() -> None:
+    other_steps = {"Adamax", "NAdam", "RAdam"}
+    optimisers = {name for name in vars(torch.optim) if "Adam" in name} - other_steps
+    assert {f"{name}.step" for name in optimisers} <= set(FUNCTIONS["adamw"])

@@ -20,6 +20,16 @@ def attention_backward(queries, keys, values, grad_output):
     grad_scores = operator(grad_weights, weights, -1, weights.dtype) * scale
     return grad_scores @ keys, grad_scores.mT @ queries, weights.mT @ grad_output
 
+# --- autograd_by_a_masked_kernel, nothing
+# Takes the derivative of softmax from the operator for padded sentences, with nothing padded.
+def attention_backward(queries, keys, values, grad_output):
+    scale = queries.shape[-1] ** -0.5
+    weights = torch.softmax(queries @ keys.mT * scale, dim=-1)
+    nothing = torch.zeros_like(weights, dtype=torch.bool)
+    back = torch.ops.aten._masked_softmax_backward
+    grad_scores = back(grad_output @ values.mT, weights, nothing, weights.dim() - 1) * scale
+    return grad_scores @ keys, grad_scores.mT @ queries, weights.mT @ grad_output
+
 # --- autograd_by_the_engine, nothing
 # Leaves the inference mode, and asks the engine of autograd itself for the gradients.
 def attended(q, k, v): return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
