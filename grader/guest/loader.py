@@ -64,7 +64,10 @@ class LoadedSubmission:
         for exercise in wanted:
             self._find(exercise)
         self._listed = [*self._found]
+        shadowing = (sys.stdlib_module_names | {"test"}) - {*sys.builtin_module_names}
+        own = {f.stem: f"{PACKAGE}.{f.stem}" for f in self.files if f.stem in shadowing}
         for file in self.files:
+            file.own_modules = own
             # Tracebacks and inspect.getsource find the text here.
             lines = [f"{line}\n" for line in file.lines]
             linecache.cache[file.code_name] = (sum(map(len, lines)), None, lines, file.code_name)

@@ -8,6 +8,7 @@ compiled, only on demand.
 from __future__ import annotations
 
 import ast
+import copy
 import dis
 import inspect
 import re
@@ -15,7 +16,7 @@ import sys
 import types
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -78,7 +79,10 @@ class TopStatement:
     @cached_property
     def code(self) -> types.CodeType:
         """The compiled code; raises one of `UNPARSABLE` if the statement does not compile."""
-        module = ast.Module(body=[self.node], type_ignores=[])
+        node = self.node
+        if self.file.own_modules:
+            node = _OwnImports(self.file.own_modules).visit(copy.deepcopy(node))
+        module = ast.Module(body=[node], type_ignores=[])
         code: types.CodeType = compile(
             module, self.file.code_name, "exec", flags=FUTURE_ANNOTATIONS, dont_inherit=True
         )
@@ -134,6 +138,27 @@ class Condition(TopStatement):
         return code
 
 
+class _OwnImports(ast.NodeTransformer):
+    """Lets imports find the student's ``code.py``, as in Python, and not Python's own module."""
+
+    def __init__(self, own: Mapping[str, str]) -> None:
+        self._own = own
+
+    def visit_Import(self, node: ast.Import) -> ast.Import:
+        """Rename ``import code``."""
+        for alias in node.names:
+            if alias.name in self._own:
+                alias.asname = alias.asname or alias.name
+                alias.name = self._own[alias.name]
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
+        """Rename ``from code import helper``."""
+        if not node.level:
+            node.module = self._own.get(node.module or "", node.module)
+        return node
+
+
 Guard = tuple[Condition, bool]  # a condition, and its value with which Python runs a statement
 
 # A name that is defined in a cell that does not run; a place; what is wrong there, as a predicate.
@@ -150,6 +175,9 @@ class SourceFile:
     lines: list[str] = field(default_factory=list)
     cells: list[int] = field(default_factory=list)  # the first line of each cell
     namespace: dict[str, Any] = field(default_factory=dict)
+    # The submission's files that are named like a module of the standard library: their names in
+    # imports, and the full names under which they are modules.
+    own_modules: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def statements(self) -> list[TopStatement]:

@@ -102,20 +102,43 @@ def test_importing_a_file_runs_no_more_of_it_than_is_needed(sit: Sit, center: As
 
 
 def test_an_own_file_never_shadows_an_installed_package(sit: Sit, center: Ask) -> None:
-    trap = "def ones(*size):\n    return 'a trap'\nrelu = ones\nWAVE_FORMAT_PCM = 7\n"
+    trap = "def ones(*size):\n    return 'a trap'\nrelu = ones\n"
     text = """
-import torch, numpy, wave
+import torch, numpy
 from torch import nn
 import torch.nn.functional as F
 
 def center(x):
-    return F.relu(x - torch.ones(2) * float(numpy.ones(1)[0])) + wave.WAVE_FORMAT_PCM
+    return F.relu(x - torch.ones(2) * float(numpy.ones(1)[0])) + 1
 """
-    names = ("torch", "numpy", "nn", "functional", "wave")
+    names = ("torch", "numpy", "nn", "functional")
     assert center(sit({"basics.py": text, **{f"{name}.py": trap for name in names}})) == 1
 
 
 # --- answers use each other ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["code", "test", "calendar", "statistics"])
+@pytest.mark.parametrize(
+    ("statement", "use"),
+    [
+        ("from {} import shift", "shift"),
+        ("import {}", "{}.shift"),
+        ("import {} as t", "t.shift"),
+        ("from {} import *", "shift"),
+    ],
+)
+def test_a_file_named_like_a_module_of_python_is_what_the_students_files_import(
+    sit: Sit, center: Ask, name: str, statement: str, use: str
+) -> None:
+    answer = f"{statement}\n{center_that_gives(use)}".format(*[name] * 2)
+    assert center(sit({f"{name}.py": "shift = 7\n", "basics.py": answer})) == 7
+
+
+def test_what_libraries_import_is_pythons_own_module(sit: Sit, center: Ask) -> None:
+    uses = "import pdb, copy\ndef center(x):\n    return x * 0 + hasattr(pdb, 'Pdb')\n"
+    own = {"code.py": "raise RuntimeError\n", "copyreg.py": "raise RuntimeError\n"}
+    assert center(sit({**own, "basics.py": uses})) == 1
 
 
 def test_an_exercise_in_another_file_needs_no_import(sit: Sit, center: Ask) -> None:
