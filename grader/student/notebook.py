@@ -298,7 +298,7 @@ def _pack(course: Course, to: Path, anyway: bool) -> Lines:
 # Each call runs all checks of the exercise, because a verdict depends on the earlier checks.
 
 
-NOT_TRIED = "skipped, because an earlier check does not pass: {title}"
+NOT_TRIED = "not tried, because an earlier check does not pass: {title}"
 
 
 def require(exercise: str, test: str) -> None:

@@ -313,7 +313,7 @@ def test_an_experiment_takes_what_this_notebook_has_defined_once_it_is_solved(
 ) -> None:
     asked = "from grader.mine import yours\nyours('softmax_naive', None, 'recorded numbers');"
     kernel.run(f"def softmax_naive(scores):\n    return scores\n{CHECK}")
-    assert "softmax_naive: recorded numbers (yours comes here" in kernel.said(asked)
+    assert "softmax_naive: recorded numbers (until you have" in kernel.said(asked)
     kernel.run(f"{RIGHT}{CHECK}")  # and nothing is saved
     assert "softmax_naive: yours, from this notebook" in kernel.said(asked)
 
