@@ -32,8 +32,8 @@ WIDE = 200  # columns, if the output goes to a file or program
 def gradebook_table(course: Course, rows: Sequence[Row], width: int) -> Table:
     """A table with a row for each student: status, points per unit, total.
 
-    If the table would leave too little room for names, it has no points per unit. A line below the
-    table then says where these points are.
+    If points per unit would leave too little room for names, they are left out. A line below the
+    table then says where they are.
     """
     whole = _gradebook_table(course, rows, _units(course, rows))
     fixed = sum(

@@ -123,8 +123,8 @@ def _head(head: Head, tokens: Sequence[str]) -> str:
 def _samples(learning: Learning, *, last: bool) -> str:
     """The model's answers, with a sentence about brackets if answers may have brackets.
 
-    During the training, the sentence is always shown, so that the page does not jump. For the
-    `last` answers, the sentence is shown only if an answer is wrong.
+    During the training, the sentence is always shown. With `last`, after the training, it is shown
+    only if an answer is wrong.
     """
     game = learning.game
     brackets = not last or not all(sample.correct for sample in learning.samples)
