@@ -1,6 +1,6 @@
 """Finds the spots of a definition: the nodes of its syntax tree that a mutant may change.
 
-For each spot, its scope knows the names that could be confused there.
+The scope of a spot knows the names that a person could confuse there.
 """
 
 from __future__ import annotations

@@ -151,10 +151,7 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
 
 
 def _follows(change: TestChange) -> bool:
-    """Whether a test changed only because an earlier test did: it is skipped now, or was skipped.
-
-    A test that was skipped before counts only if it passes now.
-    """
+    """Whether an earlier test decided a change: skipped now, or skipped before and passed now."""
     return change.after == "skipped" or (change.before, change.after) == ("skipped", "passed")
 
 

@@ -47,7 +47,7 @@ def _known_as(row: Row) -> list[str]:
 def refuse_another_seed(book: Gradebook, seed: str, meant: str) -> None:
     """Raise `CallError` if a gradebook was graded with another hidden seed than `seed`.
 
-    `meant` describes, in the message, the seed to give with --seed.
+    `meant` says, in the message, which seed the user should give with --seed.
     """
     seeds = {grade.seed for grade in book.grades()}
     if seeds and seed not in seeds:

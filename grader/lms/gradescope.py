@@ -140,8 +140,8 @@ def _text(value: Any) -> str:
 # --- a grade as ``results.json`` -----------------------------------------------------------------
 #
 # One entry for each test. Gradescope shows public tests at once, and hidden tests when grades are
-# published, without anything that students may not read. Text from a submission goes into indented
-# blocks, where neither Markdown nor HTML applies.
+# published. Therefore no entry contains a text that students may not read. Text from a submission
+# goes into indented blocks, where neither Markdown nor HTML applies.
 
 WIDTH = 72  # characters of a picture
 
@@ -197,7 +197,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
         raise HostFault(grade.message or "the points are not known")
     grade = for_students(grade, course)
     about_files = (grade.message,) if grade.message else grade.notes
-    # If the submission could not be read, each test would only repeat the grade's message.
+    # If the submission could not be read, list no tests: each would repeat the grade's message.
     exercises = counted_elsewhere(grade.exercises, scale) if grade.status == "graded" else ()
     return Results(
         scaled(grade.total, scale),
@@ -222,8 +222,8 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
 
 
 def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
-    # The engine's own checks come first, and all have the number 0. Not every student has the same
-    # of these checks, but the tests after them then have the same numbers for every student.
+    # The engine's own checks come first, and students differ in which of these checks they have.
+    # All of them get the number 0, so that every other test has one number for all students.
     before = sum(finding.engines_own for finding in verdict.worth_reading)
     for place, finding in enumerate(verdict.worth_reading, 1 - before):
         paid = finding.max > 0
@@ -326,7 +326,7 @@ def grade_for_gradescope(root: Path) -> None:
     if there is not None and number(there) != worth:
         print(
             f"the graded exercises are worth {worth} points, and this assignment {number(there)}: "
-            "change that in its settings"
+            "change the assignment's points in its settings"
         )
     write_whole(written, msgspec.json.encode(results(grade, course, course.worth)))
 
@@ -344,8 +344,8 @@ def _read_metadata(path: Path) -> _Metadata:
 ZIP = "autograder.zip"
 PROGRAMS = ("run_autograder", "setup.sh")  # Gradescope runs these
 
-OURS_MB = 700  # for the grader and two idle processes with torch; 620 were measured
-OURS_MINUTES = 5  # to load torch and compute references on half a CPU
+OURS_MB = 700  # memory for the grader and two idle processes with torch; measured: 620
+OURS_MINUTES = 5  # time to load torch and to compute references on half a CPU
 
 
 def release_gradescope(
@@ -412,7 +412,7 @@ def _results_file(row: Row, course: Course, scale: float) -> bytes:
 
 def _next_steps(to: Path, files: int) -> Sequence[str]:
     return (
-        f"{files} files in {to}, among them the solutions and the seed: keep it to yourself",
+        f"{files} files in {to}, among them the solutions and the seed: keep the folder private",
         f"upload {to / ZIP}; {to / 'README.md'} says which container to choose",
     )
 

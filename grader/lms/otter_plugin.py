@@ -125,8 +125,8 @@ def _test_file(result: ExerciseResult) -> ExceptionTestFile:
         TestCaseResult(case, "\n".join(_lines(finding)), finding.status == "passed")
         for case, finding in zip(cases, findings, strict=True)
     ]
-    # Forbidden operations cost all points, even those of tests that passed: then replace otter's
-    # sum of the tests. Otherwise keep that sum, which is exact if all tests passed.
+    # Forbidden operations cost all points, even those of tests that passed. Only then replace
+    # otter's sum of the tests, which is exact otherwise.
     if round(file.score - result.points, 3) != 0:
         file.update_score(result.points)
     return file

@@ -6,7 +6,7 @@ and grades are sent as bytes.
 
 This module, and not Dask's scheduler, decides which worker gets a submission. Therefore it can
 check a worker before the first submission. And if a worker is lost, it knows which submission the
-worker was grading, and which only waited there.
+worker was grading, and which submissions only waited there.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ LOCAL = "local:"  # followed by a number of workers on this machine
 AHEAD = 2  # submissions sent to a worker at a time: the current and the next
 TICK = 0.5  # seconds between looks at the list of workers
 CONNECTING = 10.0  # seconds to wait for the scheduler's answer
-PATIENCE = 60.0  # seconds to wait while there is no worker
-CHATTY = ("distributed", "distributed.client", "asyncio")  # silenced: errors are raised anyway
+PATIENCE = 60.0  # seconds to wait for a worker while there is none
+# These loggers are silenced, because errors are raised anyway.
+CHATTY = ("distributed", "distributed.client", "asyncio")
 
 
 def share_on_cluster(
@@ -229,7 +230,7 @@ class _Cluster:
         """Forget a lost worker, and put its submissions back in the queue."""
         worker = self._workers.pop(address)
         sent = list(worker.items.values())
-        # Without this, Dask would run these tasks again in a new process at this address.
+        # Cancel these tasks: Dask would run them again in a new process at this address.
         self._client.cancel([worker.desk, worker.opened, *(one.answer for one in sent)])
         current = next((one for one in sent if not one.done), None)
         if current is not None and current.lose(address):
