@@ -170,7 +170,7 @@ _last: _Answers | None = None
 
 
 def _answers(course: Course, submission: Submission) -> _Answers:
-    """Load the answers; cached until a file changes, so that all answers use the same classes."""
+    """Load the answers once, until a file changes, so that all imports use the same classes."""
     global _last
     if _last is not None and _last.submission == submission:
         return _last

@@ -122,7 +122,7 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
     # This loop also makes torch load its lazy parts: otherwise the first mutant might time out.
     for test in desk.tests[name]:
         if not all(replay(desk, desk.definitions, test, case).passed for case in test.cases):
-            text = "the reference fails it outside a jail"
+            text = "the reference fails this test outside a jail"
             yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for fault in _faults(desk, name):
         yield Audited(name, unit, "exercise", f"{name}/{fault}", False, fault)
@@ -172,7 +172,7 @@ def _unneeded(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> I
     for kind, names in kinds:
         for name in names:
             if name.partition("/")[0] == exercise and name not in needed:
-                text = f"{EXCUSES} excuses it, which is not needed"
+                text = f"{EXCUSES} excuses this, but no excuse is needed"
                 yield Audited(exercise, findings[0].unit, kind, name, False, text)
 
 

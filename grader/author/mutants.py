@@ -25,7 +25,7 @@ from grader.author.spots import Spot, form_of, number_of, spots_in
 class Mutant:
     """A definition that differs from the original in one place."""
 
-    id: str  # causal_mask/L3:diagonal=1->diagonal=0
+    id: str  # such as causal_mask/L3:diagonal=1->diagonal=0
     description: str  # one line: the old text and the new text
     definition: str  # Python text, without docstrings and comments
 

@@ -34,7 +34,7 @@ NAMES = (
     ("Priya", "Nair"), ("Quentin", "Marchand"), ("Rosa", "Martínez"), ("Sofia", "Rossi"),
     ("Tomasz", "Zieliński"), ("Yusuf", "Demir"),
 )  # fmt: skip
-# The shares of students who submit nothing, late, again, only a screenshot, and copied answers.
+# The shares of students who submit nothing, late, again, only a screenshot, or copied answers.
 ABSENT, LATE, AGAIN, PICTURED, COPIED = 0.04, 0.1, 0.08, 0.03, 0.04
 
 

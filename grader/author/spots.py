@@ -120,7 +120,7 @@ class Scope:
     """The names that can be used in a function, and which of them are similar."""
 
     function: ast.AST
-    attributes: dict[str, list[str]]  # of `self`, see `_kin_attributes`
+    attributes: dict[str, list[str]]  # similar attributes of `self`: see `_kin_attributes`
 
     @cached_property
     def bound(self) -> dict[str, int]:

@@ -409,7 +409,7 @@ def pack(
 
     The zip holds the .py files and notebooks of the course's folder, and the notebooks of the
     folder next to it in which you have worked. If an exercise is not solved, or has two different
-    answers, the zip is only written with --anyway.
+    answers, the zip is written only with --anyway.
     """
     from grader.feedback import terminal
     from grader.student import packing
@@ -455,9 +455,9 @@ def watch(
 ) -> None:
     """Show an exercise, and check it whenever you save.
 
-    With --plain there are no keys: to go to another exercise, save an answer to it, and type other
-    commands in another terminal (grader hint NAME, list, check NAME --show, reset NAME). Ctrl-C
-    stops the command.
+    With --plain there are no keys. To go to another exercise, save an answer to that exercise. Type
+    other commands in another terminal: grader hint NAME, list, check NAME --show, reset NAME.
+    Ctrl-C stops the command.
     """
     from grader.student.watch import run_watch
 

@@ -45,7 +45,7 @@ class ExerciseChange:
     """An exercise whose points changed, corrections included."""
 
     name: str
-    before: float | None  # None if it was not graded
+    before: float | None  # the points; None if the exercise was not graded
     after: float | None
     tests: tuple[TestChange, ...]
     reweighted: bool  # whether the points of the exercise or of any test changed

@@ -303,7 +303,7 @@ class Gradebook:
         return {student: Grade.from_json(grade) for student, grade in rows}
 
     def people(self) -> dict[str, Person]:
-        """The list of students: what is known about each, by the student's name."""
+        """The list of students: the known facts about each student, by name."""
         rows = self._connection.execute("SELECT student, person FROM people ORDER BY student")
         return {student: msgspec.json.decode(text, type=Person) for student, text in rows}
 
@@ -433,7 +433,7 @@ def _at_work(folder: Path) -> bool:
 
 def _locked(file: IO[bytes], *, exclusive: bool) -> bool:
     """Try to lock a file until it is closed, and return whether that worked."""
-    import fcntl  # exists only on Unix, and so does grading
+    import fcntl  # exists only on Unix, as grading does
 
     try:
         fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)

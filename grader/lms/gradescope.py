@@ -104,7 +104,7 @@ def _parsed_yaml(data: bytes) -> dict[str, Any]:
         ) from None
     try:
         content = yaml.safe_load(data)
-    except Exception:  # a malformed number or date raises one of many types
+    except Exception:  # a malformed number or date raises exceptions of many types
         content = None
     if not isinstance(content, dict):
         raise CallError(
@@ -131,7 +131,7 @@ def _person(submitter: Any) -> Person:
 
 
 def _text(value: Any) -> str:
-    """A text or number as text; anything else gives "", since a YAML list may contain itself."""
+    """A text or number as text; "" for any other value, such as a list that contains itself."""
     if isinstance(value, int) and abs(value) < LARGEST:
         return str(value)
     return value if isinstance(value, str) else ""
@@ -305,7 +305,7 @@ def grade_for_gradescope(root: Path) -> None:
     """Grade one submission and write ``results/results.json``, which students see.
 
     `root` holds ``source/`` (the bundle), ``submission/``, ``submission_metadata.json`` and
-    ``results/``. Instructors see the printed output. Raises `CallError` or `HostFault` and then
+    ``results/``. Instructors see the printed output. If it raises `CallError` or `HostFault`, it
     writes no results.
     """
     written = root / "results" / "results.json"
@@ -332,7 +332,7 @@ def grade_for_gradescope(root: Path) -> None:
 
 
 def _read_metadata(path: Path) -> _Metadata:
-    """The metadata; empty if Gradescope has changed their format."""
+    """The metadata; empty if Gradescope has changed the format."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Metadata, strict=False)
     except (OSError, msgspec.DecodeError):

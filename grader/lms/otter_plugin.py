@@ -45,14 +45,15 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
     """Grades a submission for otter.
 
     ``otter_config.json`` names this class. The plugin's setting ``only`` lists the exercises or
-    units to grade. If the grader itself fails, the plugin raises, and otter gives no score.
+    units to grade. If the grader itself fails, the plugin raises an exception, and otter gives no
+    score.
     """
 
     _grade: Grade | None = None
     _worth = 1.0  # points in otter for one point of the grade
 
     def before_grading(self, config: Any) -> None:
-        """Remove all files but the submission, such as a log, which otter would unpickle."""
+        """Remove all files except the submission; otter would unpickle a log that was submitted."""
         config.grade_from_log = False
         self._autograder.chmod(0o700)  # holds the solutions; a jail may be another user
         for path in self._submitted.parent.iterdir():

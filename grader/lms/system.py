@@ -30,7 +30,7 @@ class Totals:
 
     rows: Sequence[Row]  # with the exported exercises only
     exercises: tuple[str, ...]
-    title: str  # the course's, or the assignment's
+    title: str  # the title of the course or of the assignment
     most: float  # maximum points in the system
     scale: float = 1.0  # points in the system for one point of a grade
     column: str | None = None  # the title of the totals' column, if the user named it
@@ -84,7 +84,7 @@ class Bundle:
 
     `write` takes a course and a folder, and as keyword arguments ``replace`` and the names in
     `options`. If `recorded`, `write` also takes ``report``, a function to call after each recorded
-    exercise, and ``jobs``. It returns the written files.
+    exercise, and ``jobs``. `write` returns the written files.
     """
 
     write: Callable[..., list[Path]]

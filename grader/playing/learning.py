@@ -27,7 +27,7 @@ class Choices:
     seed: int = 1
     steps: int | None = None
     heads: int | None = None
-    std: float | None = None  # the deviation with which to redraw embeddings; None keeps them
+    std: float | None = None  # the standard deviation of redrawn embeddings; None: not redrawn
     without: tuple[str, ...] = ()
 
 

@@ -89,7 +89,7 @@ def _connected(address: str) -> Iterator[Client]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if address.startswith(LOCAL):
-            stack.enter_context(environment(SAFE_PATH))  # to the end: Dask restarts workers
+            stack.enter_context(environment(SAFE_PATH))  # Dask may restart workers at any time
             cluster = stack.enter_context(_local(address.removeprefix(LOCAL)))
             yield stack.enter_context(Client(cluster, set_as_default=False))
             return
@@ -369,7 +369,7 @@ def _open_desk(order: Order, must: Deciding, sheet: bytes) -> _OpenDesk:
             raise CallError(f"it has another course in {order.course.folder}, or none")
         if ours != theirs:
             raise CallError(f"it has {name} {ours}, but this machine has {theirs}")
-    rows.receive(basis(order), sheet)  # outcomes that this worker then need not compute
+    rows.receive(basis(order), sheet)  # known results, which this worker then need not compute
     return _OpenDesk(order)
 
 

@@ -168,7 +168,7 @@ EVERY = 10.0  # seconds between lines in a log
 def following(
     tally: Tally, kind: DisplayKind, stdout: IO[str], stderr: Console
 ) -> AbstractContextManager[Report]:
-    """A context that gives a function; the function counts a grade, and shows the progress."""
+    """A context that yields a function, which counts a grade and shows the progress."""
     if kind == "json lines":
         return _json_lines(tally, stdout)
     if kind == "quiet":

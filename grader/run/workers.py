@@ -128,7 +128,7 @@ def _change_environment(changes: Mapping[str, str | None]) -> None:
 
 @contextmanager
 def _starter(order: Order) -> Iterator[Callable[..., _Process[Any, Any]]]:
-    """A context that gives a function; the function starts a worker process.
+    """A context that yields a function, which starts a worker process.
 
     On Linux torch is loaded only twice for any number of workers: in the process from which all
     workers are forked, and in the process from which all jails are forked. Jails must not share a

@@ -20,7 +20,7 @@ from grader.wire.definitions import find_definitions, skeleton, skeletons
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, read_file
 
 Digests = Mapping[str, str]  # the digest of each answer, by exercise; a stub has no digest
-UNKNOWN = ""  # in place of a digest: the text of the answer is unknown
+UNKNOWN = ""  # the digest of an answer whose text is unknown
 
 Definitions = Mapping[str, tuple[str, ...]]  # by exercise: the text of each of its definitions
 OPENING = re.compile(r"(?:async\s+def|def|class)\s+(\w+)")
@@ -50,7 +50,7 @@ def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
 
 
 class _Answers:
-    """The answers in some files. Of several definitions of a name, it uses the same as a check."""
+    """The answers in some files: for each exercise, the definition that a check would use."""
 
     def __init__(
         self, course: Course, sources: Sequence[SourceText], stubs: Mapping[str, str]
@@ -65,7 +65,7 @@ class _Answers:
     def digest(self, name: str) -> str | None:
         """The digest of an answer and of the code that it uses; None if the answer is unwritten.
 
-        An answer that does not compile has the digest of all files.
+        If the answer does not compile, the digest covers the text of all files.
         """
         status, winner = self._definition(name)
         if status == "broken" or (winner is not None and not _compiles(winner)):

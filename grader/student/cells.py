@@ -89,7 +89,7 @@ class SavedCell:
 class Cells:
     """The cells of one notebook: those that ran, and those in its file."""
 
-    ran: Sequence[str] = ()  # by execution number; the last cell is running now
+    ran: Sequence[str] = ()  # texts by execution number; the last cell is running now
     file: Path | None = None
     names: Collection[str] = ()  # the names of the kernel's variables
 
@@ -201,7 +201,7 @@ class Cells:
                 yield EDITED.format(name=name, other="another", than="than this kernel")
 
     def _without_text(self, name: str, files: Sequence[SourceText]) -> str:
-        """A sentence on a variable of the kernel that no cell and no file defines, or empty."""
+        """A sentence on a variable that no cell and no file defines; empty for other variables."""
         makers = [made.node for text in self.ran if (made := _makes(text, name))]
         if makers and isinstance(makers[-1], (ast.Import, ast.ImportFrom)):
             words = {*re.findall(r"\w+", ast.unparse(makers[-1]))}
@@ -210,7 +210,7 @@ class Cells:
         return NO_TEXT.format(name=name) if name in self.names and not makers else ""
 
     def _doubt(self, name: str, exercises: Collection[str]) -> str:
-        """A sentence about a later cell that was probably meant to define this name, or empty."""
+        """A sentence about a later cell that was meant to define this name; empty if none was."""
         made = [n for n, text in enumerate(self.ran) if _makes(text, name)]
         for count in range(made[-1] + 1, len(self.ran)) if made else ():
             file = _parsed(self.ran[count])

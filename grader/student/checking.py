@@ -34,7 +34,7 @@ class Checker:
         self._answers = answers
 
     def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
-        """Run the public tests of these exercises or units; by default, of all of its exercises.
+        """Run the public tests of these exercises or units; by default, of the checker's exercises.
 
         Raises `CallError` if there is nothing to check.
         """

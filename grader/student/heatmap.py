@@ -117,9 +117,9 @@ def heatmap(
 ) -> Heatmap:
     """Show attention weights or a mask: a tensor with two axes, an array or a list of lists.
 
-    `tokens` are the labels of rows and columns. If the matrix is not square, they label only the
-    axis that has as many entries. `rows` and `columns` are names of the axes. Raises `CallError` if
-    `weights` is not a matrix, or if no axis has as many entries as there are tokens.
+    `tokens` are the labels of rows and columns. If the matrix is not square, they label the axis
+    that has one entry for each token. `rows` and `columns` are names of the axes. Raises
+    `CallError` if `weights` is not a matrix, or if no axis has one entry for each token.
 
     >>> grader.heatmap(weights, tokens="Your journey starts".split(), rows="queries")
     """

@@ -320,7 +320,7 @@ def _told(findings: Sequence[Finding], found: Finding | None) -> Iterator[str]:
     """The reason why a check did not pass: its own message, or that of the first failing check."""
     first = next(one for one in findings if one.status != "passed")
     if found is None or found.status in ("missing", "skipped"):
-        # Otter has no test for existence, signature and bases: show the message of such a check.
+        # Otter has no tests for existence, signature and bases: their message is shown here.
         asked = first.name in (EXISTS, SIGNATURE, BASES)
         yield first.message if asked else NOT_TRIED.format(title=first.title)
         return

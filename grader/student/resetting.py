@@ -50,7 +50,7 @@ def reset_exercises(course: Course, name: str) -> Path:
         after = _reset(course, before, name)
         made = _kept(course, name)
         if after == before and made:
-            return made[-1].path  # after another backup, undo would bring back this stub
+            return made[-1].path  # without a new backup, whose undo would bring back this stub
         kept = _keep(course, name, before)
         write_whole(path, after)
     return kept
@@ -184,7 +184,7 @@ def _keep(course: Course, name: str, data: bytes) -> Path:
 
 @dataclass(frozen=True)
 class _Text:
-    """The lines of a file with their endings, its encoding, and the usual line ending."""
+    """A file: its lines with their endings, its encoding, and its usual line ending."""
 
     lines: Sequence[str]
     encoding: str
@@ -280,7 +280,7 @@ def _is_python(text: str) -> bool:
 
 
 def _definitions(text: _Text, name: str) -> list[Span]:
-    """The lines of each definition of this name, with decorators; raises as `ast.parse` does."""
+    """The lines of each definition of this name, with decorators; raises the errors of `parse`."""
     body = parse("".join(text.lines), magics=False).body
     spans = [_span(node) for node in body]
     return [
@@ -309,7 +309,7 @@ def _span(node: ast.stmt) -> Span:
 
 
 def _with_comments(lines: Sequence[str], end: int) -> int:
-    """The line after a definition; indented comments after its last statement belong to it."""
+    """The line after a definition, which includes indented comments after its last statement."""
     for number in range(end, len(lines)):
         if re.match(r"[ \t]+\S", lines[number]):
             end = number + 1

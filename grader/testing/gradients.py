@@ -26,8 +26,8 @@ def assert_gradients_agree(
     """Fail unless `theirs` and `ours` give the same gradients of a random projection of the result.
 
     The gradients of floating-point arguments are compared. If `theirs` is a module that has adopted
-    the weights of `ours`, so are the gradients of these weights. `of` picks the part of the result
-    to differentiate.
+    the weights of `ours`, the gradients of these weights are compared too. `of` picks the part of
+    the result to differentiate.
     """
     their_arguments, our_arguments = _leaves(arguments), _leaves(arguments)
     _push_back(of(theirs(*their_arguments)), make)

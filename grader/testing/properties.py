@@ -29,7 +29,10 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
-    """Fail if the student's code changed a tensor or a model's weights. `call` is a proxy."""
+    """Fail if the student's code changes an argument: a tensor, or the weights of a model.
+
+    `call` is a proxy.
+    """
     owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
