@@ -29,7 +29,10 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
-    """Fail if the student's code changed a tensor or a model's weights. `call` is a proxy."""
+    """Fail if the student's code changes an argument: a tensor, or the weights of a model.
+
+    `call` is a proxy.
+    """
     owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
@@ -92,8 +95,8 @@ def assert_unmoved(
 ) -> None:
     """Fail unless results before and after a change agree; `why` is the message.
 
-    The message differs if the result has NaN, or if it varies without any change: `again` computes
-    `before` once more.
+    There are other messages for a result that has NaN, and for a result that differs between two
+    calls with the same input. `again` computes `before` once more to find out.
     """
     if agree(before, after, within):
         return
@@ -113,7 +116,7 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
     before = call(x)
     for cut in range(1, tokens):
         changed = x.clone()
-        # The new values are far from the old, and not a multiple of these.
+        # The new values are far from the old values, and are not multiples of the old values.
         changed.narrow(dim, cut, tokens - cut).mul_(-2.0).add_(1.0)
         after = call(changed)
 
@@ -159,8 +162,8 @@ def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
     try:
         call(*moved)
     except StudentRaised as raised:
-        # The device meta has no values. Code that checks a value may be right, and then torch
-        # raises an error that says so. The same text raised by the student's code does not count.
+        # Tensors on the device meta have no values. Right code may look at a value; torch then
+        # raises an error about the missing values, and this error is accepted.
         no_values = ("meta tensor", "data-independent")
         if not (raised.by_torch and any(text in raised.text.lower() for text in no_values)):
             raise
@@ -175,7 +178,7 @@ def assert_refuses(
     try:
         call(*arguments)
     except StudentRaised as raised:
-        # The exception of an unfinished stub or a lost process does not refuse the arguments.
+        # The exception of an unfinished stub or of a lost process does not count as a refusal.
         if not raised.ordinary:
             raise
         if isinstance(call, RemoteClass | RemoteFunction | RemoteModule):
