@@ -20,7 +20,7 @@ LEAVING = frozenset(
     {"numpy", "array", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex", "apply",
      "map", "map2"}
 )  # fmt: skip
-MOST_OPERATIONS = 100  # in a call; more may hide a loop, even if their number is constant
+MOST_OPERATIONS = 100  # most operations in a call; more may be a loop of constant length
 
 
 def assert_operations_do_not_grow(
@@ -42,8 +42,8 @@ def assert_memory_grows_at_most(
     little, much = (_counted(call, arguments).largest for arguments in (small, large))
     assert_that(
         _within(call, "memory", much, times * little),
-        f"the largest tensor on the way holds {little:,} numbers for a small input and {much:,} "
-        f"for one {times:g} times as long: which tensor becomes so large, and must it be whole?",
+        f"the largest intermediate tensor has {little:,} elements for a small input, and {much:,} "
+        f"for an input {times:g} times as long: which tensor is so large, and must it be stored?",
     )
 
 
@@ -55,7 +55,7 @@ def assert_work_grows_at_most(
     assert_that(
         _within(call, "work", much, times * little),
         f"a small input takes {little:,} multiply-adds and the like, and a larger one {much:,}: "
-        f"{much / max(little, 1):.1f} times as much, and {times:g} times is enough",
+        f"{much / max(little, 1):.1f} times as much, where {times:g} times is enough",
     )
 
 
@@ -76,8 +76,8 @@ def assert_reduces_at_most(
     widest = _counted(call, arguments).widest
     assert_that(
         _within(call, "width", widest, width),
-        f"something runs over {widest} elements at once (a sum, a maximum, a softmax, a product?), "
-        f"and at most {width} are allowed",
+        f"a sum, product, maximum or softmax runs over {widest} elements at once, and at most "
+        f"{width} are allowed",
     )
 
 
@@ -86,7 +86,8 @@ def assert_maxima_do_not_run_ahead(
 ) -> None:
     """Fail if, on the larger input, maxima run over more elements before the first exponential.
 
-    Code that finds the largest score first, before it adds anything up, reads all scores twice.
+    Code that first finds the largest of all scores, and then adds exponentials, reads all scores
+    twice.
     """
     few, many = (_counted(call, arguments).compared for arguments in (small, large))
     assert_that(
@@ -125,10 +126,10 @@ def _within(
 def assert_uses(
     call: RemoteFunction | RemoteModule, functions: Sequence[str], *arguments: Any
 ) -> None:
-    """Fail unless the result depends on one of these torch functions. `call` is a proxy.
+    """Fail unless the result depends on one of these torch functions.
 
     The student's code runs twice. In the second run, these functions return changed results, and
-    the code's result must change too. It does not change if the code calls them only for show.
+    the code's result must change too. Otherwise the code calls the functions only for show.
     """
     seen: Observation = call.observe(*arguments)
     wanted = " or ".join(functions[:2])

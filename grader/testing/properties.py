@@ -18,7 +18,7 @@ from grader.wire.payload import tensors_of
 
 
 def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
-    """Fail unless the weights along `dim` are a distribution: none negative, sum one."""
+    """Fail unless the weights along `dim` are not negative, and sum to one."""
     assert_that(bool((weights >= 0).all()), "a weight is negative, or NaN")
     sums = weights.sum(dim=dim)
     off = (sums - 1).abs().max().item()
@@ -29,14 +29,14 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
-    """Fail if the student's code changed a tensor or a model's weights. `call` is a proxy."""
+    """Fail if the student's code changes a tensor, or a model's weights, among its arguments."""
     owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
     # For the diagnosis: the results may be right, and only the changes identify a mistake.
     call.remember(f"changed: {_named_alike(call, owners, changed)}")
     for number in changed:
-        # An earlier call of the exercise may have had more tensors than this call.
+        # An earlier call, with more tensors, may have changed a tensor that this call lacks.
         if number >= len(owners):
             raise AssertionError(
                 "a tensor passed earlier was changed in place: build a new tensor instead"
@@ -63,7 +63,7 @@ def _named_alike(
 ) -> list[int | str]:
     """Name each changed tensor by its number, but a tensor of a cache by its argument.
 
-    Students arrange the tensors of a cache differently, so their numbers differ.
+    Each student may arrange a cache differently, so the tensors' numbers in it mean nothing.
     """
     signature = call.contract.forward or call.contract.call
     free = {n for n, parameter in enumerate(signature.parameters, 1) if parameter.kind == "other"}
@@ -92,8 +92,8 @@ def assert_unmoved(
 ) -> None:
     """Fail unless results before and after a change agree; `why` is the message.
 
-    The message differs if the result has NaN, or if it varies without any change: `again` computes
-    `before` once more.
+    The message is another if the result has NaN, or if the result varies without a change: `again`
+    computes `before` once more.
     """
     if agree(before, after, within):
         return
@@ -113,7 +113,7 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
     before = call(x)
     for cut in range(1, tokens):
         changed = x.clone()
-        # The new values are far from the old, and not a multiple of these.
+        # The new values are far from the old values, and not a multiple of them.
         changed.narrow(dim, cut, tokens - cut).mul_(-2.0).add_(1.0)
         after = call(changed)
 
@@ -159,8 +159,8 @@ def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
     try:
         call(*moved)
     except StudentRaised as raised:
-        # The device meta has no values. Code that checks a value may be right, and then torch
-        # raises an error that says so. The same text raised by the student's code does not count.
+        # The device meta has no values. Right code may check a value; then torch raises an error
+        # that says that there is no value. The same error from the student's code does not count.
         no_values = ("meta tensor", "data-independent")
         if not (raised.by_torch and any(text in raised.text.lower() for text in no_values)):
             raise
@@ -175,7 +175,7 @@ def assert_refuses(
     try:
         call(*arguments)
     except StudentRaised as raised:
-        # The exception of an unfinished stub or a lost process does not refuse the arguments.
+        # An unfinished stub's exception, or a forbidden operation's, does not refuse the arguments.
         if not raised.ordinary:
             raise
         if isinstance(call, RemoteClass | RemoteFunction | RemoteModule):

@@ -1,4 +1,4 @@
-"""Gives a module the reference's weights, and asserts that it learns no others."""
+"""Gives a module the reference's weights, and asserts that the module learns no others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def assert_learns_no_more(theirs: RemoteModule, layers: str, *, but: int = 0) ->
     never influences the result. Other extra parameters count only if they influence the result.
     Parameters with a dimension of size `but` are ignored, for another test to check.
 
-    `layers` begins the message: ``"queries, keys and values have no bias"``.
+    `layers` is the start of the message, such as ``"queries, keys and values have no bias"``.
     """
     biases = [path for path in _extra_biases(theirs) if but not in _shape(theirs, path)]
     assert_that(
@@ -116,7 +116,7 @@ def assert_one_bias(
 ) -> None:
     """Adopt the weights of `ours`; fail unless exactly the layer `of` has a bias.
 
-    `layers` names the other layers in the message: ``"queries, keys and values"``.
+    `layers` names the other layers in the message, such as ``"queries, keys and values"``.
     """
     adoption = adopt(theirs, ours)
     assert_learns_no_more(theirs, f"{layers} have no bias here")
