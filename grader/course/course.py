@@ -333,8 +333,8 @@ class Course:
     def fingerprint(self) -> str:
         """A hash over all files that can affect a grade.
 
-        They are ``course.toml``, the checks, the original stubs and the `solution_files`. The known
-        mistakes are among the latter, since a grade contains the names of mistakes.
+        They are ``course.toml``, the checks, the original stubs and the `solution_files`. These
+        files include the known mistakes, since a grade contains the names of mistakes.
         """
         digest = hashlib.blake2b(digest_size=16)
         folders = [self.folder, *([self.private] if self.private is not None else [])]

@@ -66,9 +66,9 @@ SLOPES = Tolerance(0.0, 1e-2)
 # For gradients: rounding errors of both the forward and the backward pass add up.
 GRADIENTS = Tolerance(1e-4, 1e-5)
 
-# To decide whether two values are the same: the results of a submission and of a known mistake, the
-# results with two sets of weights, or an argument and its recording from another machine. No points
-# depend on this tolerance.
+# To decide whether two values are the same. They may be the results of a submission and of a known
+# mistake, the results with two sets of weights, or an argument and its recording from another
+# machine. No points depend on this tolerance.
 RECOGNISED = Tolerance(1e-4, 1e-5)
 
 # For an output that must stay the same after a change of inputs on which it must not depend.

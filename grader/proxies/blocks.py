@@ -39,8 +39,8 @@ def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Itera
     """All combinations of matches of the norms and of the other parts."""
     found, rest = norms.norms_among(wanted.parameters, block.norms)
     ways = parts.candidates(block.others, rest, wanted.counts, aliases)
-    # The norms have few matches, so each match of the other parts is tried with all of
-    # these.
+    # The norms have few matches. Therefore each match of the other parts is tried with every
+    # match of the norms.
     others = list(islice(ways, MAX_CANDIDATES))
     orders = list(norms.candidates(block.norms, found, aliases))
     for one, other in product(others, orders):

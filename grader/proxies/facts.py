@@ -30,7 +30,8 @@ MOST_NUMBERS = 1_000  # most elements that the arguments of an example may have 
 CLEAR = 1e-2  # a smaller change of the result is unclear, unless it is mere rounding
 LIFT = 1.5  # the constant that is added to an argument
 STEP = 1e-2  # how far an argument is moved, in both directions, to measure a slope
-SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1  # relative differences of equal and of different slopes
+# Slopes are equal up to the first relative difference, and different from the second on.
+SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1
 
 Kind = Literal[
     "repeats",  # the same call gives the same result
@@ -43,7 +44,7 @@ Kind = Literal[
     "lift",  # adding a constant to an argument adds the same constant to the result
     "scale",  # doubling an argument does not change the result
     "double",  # doubling an argument doubles the result
-    "alike",  # if an argument is constant along an axis, so is the result along an axis
+    "alike",  # if an argument's slices along an axis are equal, so are the result's slices
     "gradient",  # a gradient reaches an argument
     "slope",  # the gradient of an argument equals the measured slope of the result
     "weights",  # a gradient reaches every parameter

@@ -113,7 +113,7 @@ def _pairs(
 
 
 def _after_layers(found: Adoption, layers: Layers) -> Adoption:
-    """In parameters that begin with rows of layers, shift the slots of other roles past them."""
+    """In parameters that begin with rows of layers, shift slots of other roles past the rows."""
     above = {info.path: len(layers.paths) * prod(info.shape) for info in layers.first}
     slots = (
         replace(s, start=s.start + above.get(s.path, 0), stop=s.stop + above.get(s.path, 0))

@@ -1,4 +1,4 @@
-"""Interprets the names in a student's module: what they mean, and which numbers they contain."""
+"""Interprets the names in a student's module: their meanings, and the numbers in them."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def rows_in_stacks(
 
 
 def _stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterInfo]:
-    """Parameters of no torch layer that may stack the gains or shifts of one of `counts` norms."""
+    """Parameters outside of torch's layers that may stack the gains or shifts of `counts` norms."""
     named = [info for info in infos if not info.owner and len(info.shape) in (2, 3)]
     named = [info for info in named if info.shape[1:-1] in ((), (2,))]
     words = STACKED | NORM

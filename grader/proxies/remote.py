@@ -3,8 +3,7 @@
 A call runs in the student's process. The result comes back as plain tensors, which are checked
 against the contract. In the test's process the call is a `torch.autograd.Function`: ``backward()``
 sends the output's gradient to the student's process, and receives the gradients of inputs and
-parameters.
-Thus a test can use the student's module like the reference's.
+parameters. Thus a test can use the student's module like the reference's.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Adoption:
     """A match of parameters with roles. Tests of structure read `missing` and `extra`."""
 
     slots: tuple[Slot, ...]
-    layouts: frozenset[tuple[str, Layout]]  # by path of the student's weights
+    layouts: frozenset[tuple[str, Layout]]  # the path and the layout of each weight
     missing: tuple[str, ...]  # roles without a parameter; set to zero in the reference
     extra: tuple[str, ...]  # parameters without a role; biases among them are set to zero
 

@@ -53,10 +53,10 @@ Isolation = Literal["strong", "weak"]
 # The layers of a jail, with the restriction that each puts on a submission.
 MEANING = {
     "process": "student code runs in its own process, forked from a process without secrets",
-    "no_new_privs": "a program that it started would gain no rights",
+    "no_new_privs": "programs that student code starts gain no rights",
     "rlimits": "memory, CPU time, file size, open files and threads are limited",
     "namespaces": "no network, no shared memory with others, an empty working folder",
-    "landlock": "it can read only Python and its packages, and can write nothing",
+    "landlock": "student code can read only Python and its packages, and can write nothing",
     "uid": "each submission has its own user, without rights",
     "seccomp": "no sockets, no programs, no new processes, no signals, no kernel interfaces",
     "interpreter": "no ctypes, no compiler, no frames or objects of other code, no more of torch",
@@ -200,7 +200,8 @@ class Warm:
             if self._with_more.ready.missing != self.ready.missing:
                 missing = ", ".join(self._with_more.ready.missing) or "none"
                 raise HostFault(
-                    f"jails with all of torch do not lack the same layers as other jails: {missing}"
+                    "jails with all of torch have other layers than jails with the usual parts; "
+                    f"they lack: {missing}"
                 )
             return self._with_more.open(limits)
         try:

@@ -148,8 +148,8 @@ class Session:
         """Start a process, and list the submission's definitions in it.
 
         `forbidden` are the forbidden torch functions of each exercise, by its name. The process
-        can then serve the tests of the exercise `first`. Raises `StudentLost` if the definitions
-        cannot be listed.
+        forbids the functions of the exercise `first`, so that it can serve that exercise's tests.
+        Raises `StudentLost` if the definitions cannot be listed.
         """
         self._forbidden_by = forbidden or {}
         self._open_channel = open_channel
@@ -175,7 +175,7 @@ class Session:
         self._repeats = False
         self._channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
         wanted, others = self._opening.wanted, self._opening.others
-        if self._listed:  # by an earlier process: this process loads only the answers that it needs
+        if self._listed:  # an earlier process listed them: load only the needed answers
             wanted, others = (), (*wanted, *others)
         opening = wire.Open(self._opening.sources, wanted, self._forbidden, others)
         reply = self._exchange(opening, self._budget.left_to_list(self._used()))

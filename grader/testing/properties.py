@@ -92,8 +92,8 @@ def assert_unmoved(
 ) -> None:
     """Fail unless results before and after a change agree; `why` is the message.
 
-    The message is another if the result has NaN, or if the result varies without a change: `again`
-    computes `before` once more.
+    If the result has NaN, the message says that instead. If the result varies without any change,
+    the message says that: `again` computes `before` once more.
     """
     if agree(before, after, within):
         return
