@@ -1,4 +1,4 @@
-"""Gives a module the reference's weights, and asserts that it learns no others."""
+"""Gives a module the reference's weights, and asserts that the module learns no others."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def assert_one_bias(
 ) -> None:
     """Adopt the weights of `ours`; fail unless exactly the layer `of` has a bias.
 
-    `layers` names the other layers in the message: ``"queries, keys and values"``.
+    `layers` names the other layers in the message, such as ``"queries, keys and values"``.
     """
     adoption = adopt(theirs, ours)
     assert_learns_no_more(theirs, f"{layers} have no bias here")
