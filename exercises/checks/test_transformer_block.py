@@ -87,7 +87,7 @@ def test_layer_norm_is_right_around_a_thousand(student, reference, make):
 
 @rung.property("layer_norm", rules=("dtype",))
 def test_layer_norm_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, to its full precision."""
+    """Float64 stays float64, in full precision."""
     x = make.normal(1e6, tokens=8, d=6, dtype=torch.float64)
     gain, shift = make.normal(d=6, dtype=torch.float64), make.normal(d=6, dtype=torch.float64)
     assert_agrees_to_float64(
@@ -160,7 +160,7 @@ def test_rms_norm_gives_zeros_for_zeros(student, make):
 
 @rung.property("rms_norm", rules=("dtype",))
 def test_rms_norm_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, to its full precision."""
+    """Float64 stays float64, in full precision."""
     x = make.normal(1e6, tokens=8, d=6, dtype=torch.float64)
     gain = make.normal(d=6, dtype=torch.float64)
     assert_agrees_to_float64(
@@ -222,7 +222,7 @@ def test_gelu_is_no_approximation(student, reference):
 
 @rung.property("gelu", rules=("dtype",))
 def test_gelu_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, to its full precision."""
+    """Float64 stays float64, in full precision."""
     x = make.uniform(-3.0, 3.0, tokens=4, d=6, dtype=torch.float64)
     assert_rises_in_float64(student.gelu, reference.gelu, x)
 
