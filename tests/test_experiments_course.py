@@ -181,7 +181,7 @@ TELLING = {
     "distance": ["0 4.322 -0.391 -3.225", "100 4.322 -0.391 -3.225"],
     "latent": ["multi-head 1,024 6.1 GiB 8", "latent 64 0.4 GiB 8", "absorbed 774,144"],
     "tables": ["log(5000) is 8.52", "deviation 0.02 8.54", "table once 320,000 102,144 76%"],
-    "loops": ["it sees the last 4 letters: a circle of 35 letters"],
+    "loops": ["the model sees the last 4 letters: a circle of 35 letters"],
 }
 
 
