@@ -1,11 +1,10 @@
 """Unit 5, causal attention: hide the tokens still to come.
 
-A model that learns to predict the next token must not see it. Here you build the mask that hides
-the future, use it inside the softmax, add dropout, and assemble a causal attention layer.
+A model that learns to predict the next token must not see that token. Here you build the mask that
+hides the future, use it inside the softmax, add dropout, and assemble a causal attention layer.
 
-Masks in this kit are boolean, and True where a query may NOT look: this is what `masked_fill`
-wants. In `F.scaled_dot_product_attention` True means the opposite; remember that when you read
-other people's code.
+Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
+`F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ def causal_mask(num_tokens: int) -> Bool[Tensor, "num_tokens num_tokens"]:
         mask[i, j] = True    for j > i: key j comes after query i, and is hidden
         mask[i, j] = False   for j ≤ i
 
-    Rows are queries, columns are keys. A token may look at itself and at everything before it.
-    So one token alone has nothing to hide: `causal_mask(1)` holds a single False.
+    Rows are queries, columns are keys. A token may look at itself and at every token before it.
+    So `causal_mask(1)`, for a single token, holds a single False.
 
-    Why: in training, all tokens of a sentence are in one tensor, the right answers included.
+    Why: in training, all tokens of a sentence are in one tensor, also the tokens to predict.
     Without this mask, the model would copy the next token and learn nothing.
 
     Takes:
@@ -65,7 +64,7 @@ def masked_softmax(
     hidden keys already took their share.
 
     Takes:
-        scores: (..., queries, keys), numbers between -1000 and 1000, hidden ones too.
+        scores: (..., queries, keys), all between -1000 and 1000, also the hidden scores.
         mask: bool (...), broadcasting to the scores: (queries, keys), (batch, 1, keys), …;
             True where a query may not look.
 
@@ -75,15 +74,16 @@ def masked_softmax(
     Rules:
         leading: The scores may have any number of leading dimensions, or none, and the mask
             broadcasts to them.
-        empty: A query that may see nothing gets a row of zeros, never NaN, and all gradients stay
+        empty: A query that may see no key gets a row of zeros, never NaN, and all gradients stay
             finite.
         large: Scores may be as large as ±1000.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        dtype: The weights keep the dtype of the scores, to its full precision.
+        dtype: The weights keep the dtype of the scores, in full precision.
         unchanged: `scores` and `mask` stay as they were.
         gradients: Gradients flow back to the scores.
 
-    Example: the large score 9 is hidden from the first two queries, everything from the third.
+    Example: the first two queries may not see the keys with the large score 9. The third query may
+    see no key at all.
 
     >>> scores = torch.tensor([[0.0, 9.0, 9.0], [1.0, 1.0, 9.0], [1.0, 2.0, 3.0]])
     >>> mask = torch.tensor([[False, True, True], [False, False, True], [True, True, True]])
@@ -108,9 +108,9 @@ def renormalized_causal_weights(
 
     This is the second way to causal weights. Here the softmax comes first, and the mask after it.
 
-    Why: it gives the same numbers as hiding the scores before the softmax. A softmax is a ratio of
-    exponentials, and the part of the future in the denominator cancels. Compare both ways on the
-    same scores.
+    Why: this way gives the same numbers as hiding the scores before the softmax. The softmax has
+    divided all weights of a row by the same sum of exponentials, and that sum cancels when you
+    divide by the sum of the visible weights. Compare both ways on the same scores.
 
     Takes:
         weights: (tokens, tokens), a softmax's result: each row sums to one over *all* tokens, and
@@ -120,11 +120,12 @@ def renormalized_causal_weights(
         (tokens, tokens): the causal weights.
 
     Rules:
-        dtype: The result keeps the dtype of the weights, to its full precision.
+        dtype: The result keeps the dtype of the weights, in full precision.
         unchanged: `weights` stays as it was.
         gradients: Gradients flow back to the weights, through the sums too.
 
-    Example: the second row holds 0.2 and 0.6 up to its own token, 0.8 together: 1/4 and 3/4.
+    Example: the second row keeps the weights 0.2 and 0.6. Their sum is 0.8, so they become 1/4 and
+    3/4.
 
     >>> weights = torch.tensor([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     >>> renormalized_causal_weights(weights)
@@ -141,16 +142,16 @@ def renormalized_causal_weights(
 def apply_dropout(
     weights: Float[Tensor, " ..."], keep: Bool[Tensor, " ..."], p: float
 ) -> Float[Tensor, " ..."]:
-    """Apply dropout to weights, given which of them are kept.
+    """Apply dropout to weights, with a given choice of the weights to keep.
 
         result = weights / (1 - p)   where keep is True
         result = 0                   where keep is False
 
-    Dropout is random. Here the random choice is given: `keep` says which entries survive, and p is
+    Dropout is random. Here the random choice is given: `keep` says which entries are kept, and p is
     the probability with which an entry was *dropped*.
 
-    Why: when a share p of the entries is gone, the others must grow, so that the *expected* weight
-    stays the same. Then nothing has to change when dropout is off. This is inverted dropout, and
+    Why: a share p of the entries becomes 0, so the others must grow to keep the *expected* weight
+    the same. Then the weights need no correction when dropout is off. This is inverted dropout, and
     `nn.Dropout` does the same.
 
     Takes:
@@ -163,11 +164,11 @@ def apply_dropout(
 
     Rules:
         leading: `weights` and `keep` may have any number of dimensions.
-        dtype: The result keeps the dtype of the weights, to its full precision.
+        dtype: The result keeps the dtype of the weights, in full precision.
         unchanged: `weights` and `keep` stay as they were.
         gradients: Gradients flow back to the weights that are kept.
 
-    Example: with p = 0.2, what is kept is divided by 0.8.
+    Example: with p = 0.2, the kept weights are divided by 0.8.
 
     >>> weights = torch.tensor([[0.50, 0.50], [0.25, 0.75]])
     >>> keep = torch.tensor([[True, False], [False, True]])
@@ -176,8 +177,8 @@ def apply_dropout(
             [0.0000, 0.9375]])
 
     Source: Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from
-    Overfitting", section 10, https://jmlr.org/papers/v15/srivastava14a.html (its p is the
-    probability of being kept).
+    Overfitting", section 10, https://jmlr.org/papers/v15/srivastava14a.html. There, p is the
+    probability that an entry is kept.
     """
     raise NotImplementedError
 
@@ -190,12 +191,12 @@ class CausalAttention(nn.Module):
         output  = dropout(weights) · values
 
     W_query, W_key and W_value are linear layers. This is the self-attention of unit 4 with three
-    additions: it takes a batch, no token sees a later one, and some weights are dropped in
+    additions: it takes a batch, no token sees later tokens, and some weights are dropped in
     training. Your own earlier answers are welcome. Names and initial values of parameters are free.
     Bare parameters, or one fused layer, are welcome too.
 
-    Why: dropout acts on the *weights*. Then a token cannot depend on a single other token, because
-    that token is missing now and then.
+    Why: with dropout on the *weights*, a token cannot rely on a single other token, because that
+    token is sometimes missing.
 
     Made with:
         d_in: int, the width of a token.
@@ -211,17 +212,19 @@ class CausalAttention(nn.Module):
         (batch, num_tokens, d_out): a context vector for each token.
 
     Rules:
-        shorter: Sentences may have fewer tokens than `context_length`, and another number in each
-            call.
+        shorter: Sentences may have fewer tokens than `context_length`, and each call may have
+            another number of tokens.
         batch: Sentences of a batch never see one another.
-        dropout: In training, weights are dropped after the softmax and before the values, each by
-            itself, and the others grow by 1 / (1 - dropout); judged by its statistics, never by the
-            random numbers behind it; without this, at most half of the points.
-        eval: After `.eval()` nothing is dropped, and two calls agree.
-        bias: All three linear layers have a bias if `qkv_bias` is True, and none has one otherwise.
-            Nothing else is learned.
+        dropout: In training, each weight is dropped by itself, after the softmax and before the
+            product with the values, and kept weights are divided by 1 - `dropout`. Tests judge the
+            statistics, not your random numbers. An answer that breaks this rule gets at most half
+            of the points.
+        eval: After `.eval()` nothing is dropped, and two calls give the same result.
+        bias: All three linear layers have a bias if `qkv_bias` is True, and no layer has a bias
+            otherwise. Nothing else is learned.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        device: The mask is on the module's device: a buffer, or built on the input's device.
+        device: The mask is on the module's device: it is a buffer, or is built on the input's
+            device.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
         unchanged: `x` stays as it was.

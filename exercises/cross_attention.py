@@ -5,8 +5,8 @@ writes asks the sentence that it translates. Here you build that attention, and 
 that reads the sentence in both directions. Sentences of a batch are seldom equally long, so you
 begin with a mask for the tokens that only fill up the shorter sentences.
 
-Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
-them. In `F.scaled_dot_product_attention`, True means the opposite.
+Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
+`F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
 
 Arguments are passed by position, in the order of the signatures. Names and initial values of a
 module's parameters are free. Projections of the same sequence may share one fused layer, and
@@ -36,12 +36,12 @@ def padding_mask(
     A batch is one tensor, so all of its sentences have num_tokens tokens. Shorter sentences are
     filled up at the end with tokens that mean nothing, called padding.
 
-    Why: no token should attend to padding. The modules of this unit take such a mask and hide
-    those tokens, so that a sentence gets the same result however much padding follows it.
+    Why: no token should attend to padding. The modules of this unit take such a mask and hide the
+    marked tokens, so that a sentence gets the same result however much padding follows it.
 
     Takes:
-        lengths: int (batch,), how many tokens of each sentence are real, from 0 (all is padding)
-            to num_tokens (nothing is).
+        lengths: int (batch,), how many tokens of each sentence are real, from 0 (only padding)
+            to num_tokens (no padding).
         num_tokens: int, the number of tokens in every row of the batch.
 
     Returns:
@@ -51,16 +51,16 @@ def padding_mask(
         device: The mask is on the device of `lengths`.
         unchanged: `lengths` stays as it was.
 
-    Example: three sentences in a batch of four tokens, with four, two and no real tokens.
+    Example: a batch of three rows with four tokens each, of which four, two and none are real.
 
     >>> padding_mask(torch.tensor([4, 2, 0]), 4)
     tensor([[False, False, False, False],
             [False, False,  True,  True],
             [ True,  True,  True,  True]])
 
-    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3, hide later tokens by
-    minus infinity before the softmax, https://arxiv.org/abs/1706.03762; padding is hidden in the
-    same way, and comes with batches.
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3,
+    https://arxiv.org/abs/1706.03762, hide later tokens by minus infinity before the softmax.
+    Padding, which the paper does not mention, is hidden in the same way.
     """
     raise NotImplementedError
 
@@ -72,15 +72,16 @@ class CrossAttention(nn.Module):
         headₕ = softmax(queriesₕ keysₕᵀ / √head_dim) valuesₕ   over visible keys
         out = out_proj([ head₀ | head₁ | … ])
 
-    All four are linear layers, each d_out wide, and head_dim is d_out / num_heads. The tokens of
-    `x` ask, and the tokens of `context` answer. The two may differ in length and in width: each
-    token of `x` gets one result, however many tokens the context has.
+    W_query, W_key, W_value and out_proj are linear layers, each d_out wide, and head_dim is
+    d_out / num_heads. The tokens of `x` ask, and the tokens of `context` answer. The two sequences
+    may differ in length and in width: each token of `x` gets one result, however many tokens the
+    context has.
 
     Nothing is causal, because positions in one sequence say nothing about positions in the other.
     There is no dropout.
 
-    Why: this is how a decoder reads what the encoder found, and how a model that paints a picture
-    reads its caption.
+    Why: a decoder reads the encoder's results in this way, and a model that paints a picture reads
+    the caption.
 
     Made with:
         d_query: int, the number of features of a token of x.
@@ -105,19 +106,19 @@ class CrossAttention(nn.Module):
         hidden: The content of a hidden token of the context changes no output.
         batch: Sentences of a batch never see one another.
         heads: Heads never see one another before `out_proj`, however large a head's scores are.
-        bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
+        bias: Queries, keys and values have no bias, and `out_proj` has a bias. Nothing else is
             learned.
         device: After a move to another device, the module takes inputs and the mask from there.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
         unchanged: `x`, `context` and `context_mask` stay as they were.
         gradients: Gradients flow to both sequences and to every parameter.
-        large: Scores may be in the hundreds without any overflow; those of hidden tokens are at
-            most 80 higher than those of the others.
+        large: Scores in the hundreds cause no overflow; scores of hidden tokens are at most 80
+            higher than scores of visible tokens.
 
     Example: matrices with ones on the diagonal and zeros elsewhere, one head, zero biases. The
     context is wider than x, and the projections cut off its third feature. The last token of the
-    context is hidden, so there are two to choose from.
+    context is hidden, so two tokens are left to attend to.
 
     >>> attention = CrossAttention(2, 3, 2, 1)
     >>> for weight in attention.parameters():
@@ -129,8 +130,8 @@ class CrossAttention(nn.Module):
              [0.1956, 0.8044]]])
 
     Source: "encoder-decoder attention" in Vaswani et al. 2017, "Attention Is All You Need",
-    section 3.2.3, https://arxiv.org/abs/1706.03762. There both sequences are equally wide, and
-    the projections are written without any bias (section 3.2.2).
+    section 3.2.3, https://arxiv.org/abs/1706.03762. In the paper, both sequences are equally wide,
+    and the projections have no bias (section 3.2.2).
     """
 
     def __init__(self, d_query: int, d_context: int, d_out: int, num_heads: int) -> None:
@@ -153,9 +154,9 @@ class EncoderSelfAttention(nn.Module):
         headₕ = softmax(queriesₕ keysₕᵀ / √head_dim) valuesₕ    over real tokens
         out = out_proj([ head₀ | head₁ | … ])
 
-    All four are linear layers, each d_out wide, and head_dim is d_out / num_heads. This is your
-    MultiHeadAttention without the causal mask and without dropout: every token sees all real
-    tokens of its sentence, the later ones too.
+    W_query, W_key, W_value and out_proj are linear layers, each d_out wide, and head_dim is
+    d_out / num_heads. This is your MultiHeadAttention without the causal mask and without dropout:
+    every token sees all real tokens of its sentence, also later tokens.
 
     Padding is hidden as a *key*. As a query, a padded token may see anything.
 
@@ -169,9 +170,9 @@ class EncoderSelfAttention(nn.Module):
 
     Takes:
         x: (batch, tokens, d_in), a batch of sentences.
-        padding: bool (batch, tokens) or None, by default None; True on padding, as `padding_mask`
-            returns it, but it may be anywhere in a sentence. None means that every token is real.
-            Each sentence has at least one real token.
+        padding: bool (batch, tokens) or None, by default None; True marks padding, as in
+            `padding_mask`, but padding may be anywhere in a sentence. None means that every token
+            is real. Each sentence has at least one real token.
 
     Returns:
         (batch, tokens, d_out): one vector per token.
@@ -181,20 +182,20 @@ class EncoderSelfAttention(nn.Module):
             `nn.MultiheadAttention`) is off limits; torch's softmax and your own functions are
             welcome.
         hidden: The content of a padded token changes no output of a real token.
-        padded: Outputs at padded positions are not compared, but NaN must never arise there: it
+        padded: Outputs at padded positions are not compared, but they must never be NaN: a NaN
             would spoil all gradients.
         length: Sentences may have any length, from one token on.
         batch: Sentences of a batch never see one another.
         heads: Heads never see one another before `out_proj`, however large a head's scores are.
-        bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
+        bias: Queries, keys and values have no bias, and `out_proj` has a bias. Nothing else is
             learned.
         device: After a move to another device, the module takes inputs and the padding from there.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
         unchanged: `x` and `padding` stay as they were.
         gradients: Gradients flow to the input and to every parameter.
-        large: Scores may be in the hundreds without any overflow; those of hidden tokens are at
-            most 80 higher than those of the others.
+        large: Scores in the hundreds cause no overflow; scores of hidden tokens are at most 80
+            higher than scores of visible tokens.
 
     Example: identity matrices, zero biases, two heads of two features. The third token is
     padding. The first token attends to the second, which comes after it.
@@ -209,9 +210,10 @@ class EncoderSelfAttention(nn.Module):
              [0.0558, 1.8884, 0.6698, 1.0000]]])
 
     Source: the encoder's self-attention in Vaswani et al. 2017, "Attention Is All You Need",
-    section 3.2.3, https://arxiv.org/abs/1706.03762, where each position sees all others; padding
-    is not mentioned there, since it comes with batches. Andrej Karpathy's notes to "Let's build
-    GPT" get the encoder by deleting the mask, https://github.com/karpathy/ng-video-lecture.
+    section 3.2.3, https://arxiv.org/abs/1706.03762, where each position sees all others. The paper
+    does not mention padding. Andrej Karpathy's notes to "Let's build GPT",
+    https://github.com/karpathy/ng-video-lecture, turn a decoder into an encoder by deleting the
+    mask.
     """
 
     def __init__(self, d_in: int, d_out: int, num_heads: int) -> None:

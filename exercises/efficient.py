@@ -1,14 +1,14 @@
 """Unit 10, efficient: attention with less memory and less work.
 
-Attention compares every token with every other, and long texts make that expensive: twice the
-tokens, four times the scores. Here you see how much you save by bookkeeping alone. A softmax that
-never needs all scores at once leads to attention that never stores the matrix of weights. Its
-gradients follow by hand. The last exercise changes the formula, and with it the answer: then no
-matrix of weights is needed at all.
+Attention compares every token with every other token, so long texts are expensive: twice the tokens
+have four times the scores. First you save memory without changing the result: a softmax that never
+needs all scores at once leads to attention that never stores the matrix of weights. Then you
+compute the gradients of attention by hand. The last exercise changes the formula of attention, and
+so the result: no matrix of weights is needed any more.
 
 This holds for all exercises of this unit. Arguments come by position, in the order of the
-signature. You may use your own earlier answers. Where a rule limits operations, work, memory or
-how many numbers are read at once, stay with tensors: Python numbers hide the work from the count.
+signature. You may use your own earlier answers. If a rule limits operations, work, memory or the
+numbers read at once, use only tensor operations: work on Python numbers cannot be counted.
 
 Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
 `F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
@@ -33,37 +33,37 @@ def online_step(
         new   = max(maximum, largest score of the block)
         total = total · exp(maximum - new) + Σ exp(score - new)   over the block
 
-    Two numbers describe all scores that a row has seen: `maximum`, the largest of them, and
-    `total`, the sum of exp(score - maximum). When a block brings a larger score, the total still
-    belongs to the old maximum. Bring it to the new one before you add to it.
+    Two numbers describe the scores of a row so far: `maximum`, the largest score, and `total`, the
+    sum of exp(score - maximum). If a block has a larger score, first convert the old total to the
+    new maximum, and then add the block.
 
-    Why: a softmax needs no more than these two numbers of its row. With this step, it can read a
-    row of any length a block at a time. The next exercise does so.
+    Why: a softmax needs only these two numbers of its row. With this step, it can read a row of any
+    length one block at a time. The next exercise does so.
 
     Takes:
-        maximum: (...), the largest score so far, -inf if there was none.
-        total: (...), the sum of exp(score - maximum) so far, 0 if there was none.
+        maximum: (...), the largest score so far, -inf if there was no score.
+        total: (...), the sum of exp(score - maximum) so far, 0 if there was no score.
         block: (..., n), the next scores of each row, finite numbers, n ≥ 1.
 
     Returns:
-        A pair (maximum, total): (...), (...), which now count the block too. Rows stay as they
-        are: no dimension of size 1 is left for the scores.
+        A pair (maximum, total): (...), (...), which include the block. The dimension of the scores
+        is gone: it is not kept with size 1.
 
     Rules:
-        empty: The first state, (-inf, 0), counts as no score at all.
+        empty: The first state, (-inf, 0), stands for no score at all.
         leading: There may be any number of leading dimensions, or none.
         large: Scores may be as large as ±1000, and a block may lie far above or below what came
             before it.
         forbidden: Torch's softmax, log_softmax, softmin and logsumexp are off limits, and so are
             ready-made attention functions.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `maximum`, `total` and `block` stay as they were.
         gradients: Gradients of maximum + log(total) flow back to `maximum`, `total` and `block`.
 
-    Example: the scores 1 and 3, and then 2 and 5. After the first block the maximum is 3 and the
-    total exp(-2) + 1 = 1.1353. The second has a larger score, 5: the old total becomes
-    1.1353 · exp(3 - 5) = 0.1537, and exp(-3) + 1 is added. The last line makes weights of the four
-    scores, as a softmax does.
+    Example: the scores 1 and 3, and then 2 and 5. After the first block the maximum is 3, and the
+    total is exp(-2) + 1 = 1.1353. The second block has a larger score, 5: the old total becomes
+    1.1353 · exp(3 - 5) = 0.1537, and exp(-3) + 1 is added. The last line computes the softmax of
+    the four scores.
 
     >>> maximum, total = torch.tensor(-torch.inf), torch.tensor(0.0)
     >>> maximum, total = online_step(maximum, total, torch.tensor([1.0, 3.0]))
@@ -76,7 +76,7 @@ def online_step(
     tensor([0.0152, 0.1125, 0.0414, 0.8310])
 
     Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", section 3,
-    https://arxiv.org/abs/1805.02867. Algorithm 3 there takes one score where this takes a block.
+    https://arxiv.org/abs/1805.02867. Algorithm 3 there takes one score at a time, not a block.
     """
     raise NotImplementedError
 
@@ -88,35 +88,38 @@ def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Ten
         lₖ = lₖ₋₁ · exp(mₖ₋₁ - mₖ) + Σ exp(score - mₖ)   over block k
         weights = exp(scores - m) / l                    with m and l of the last block
 
-    Read the scores in blocks of `block_size`, and take each block into a running maximum m and a
-    running sum l by the step of `online_step`. The last line may read all scores, because it adds
-    nothing up.
+    Read the scores in blocks of `block_size`, and update a running maximum m and a running sum l
+    with each block, as `online_step` does. The last line of the formula may read all scores at
+    once, because it computes no maximum and no sum.
 
-    Why: a chip has little fast memory, and a row of scores may not fit. Reading it is slow, so one
-    reading should do for maximum and sum. `flash_attention` builds on this.
+    Why: a chip has little fast memory, and a row of scores may not fit into it. Reading a row from
+    slow memory takes time, so maximum and sum should need only one reading. `flash_attention`
+    builds on this.
 
     Takes:
         scores: (..., n), finite numbers, n ≥ 1.
         block_size: int, at least 1; it need not divide n, and it may be larger than n.
 
     Returns:
-        (..., n): the weights, each row with sum one. Gradients are not asked for.
+        (..., n): the weights; each row sums to one. Gradients are not tested.
 
     Rules:
-        block: No maximum or sum runs over more than `block_size` scores at once; without this, at
-            most half of the points.
-        once: Maximum and sum come out of one reading: a block's exponentials are taken before the
-            next block's maximum. All maxima first and all sums after them are two readings, and
-            earn at most half of the points.
+        block: No maximum or sum runs over more than `block_size` scores at once. An answer that
+            breaks this rule gets at most half of the points.
+        once: Maximum and sum come from one reading: take the exponentials of a block before the
+            maximum of the next block. An answer that takes all maxima first, and then all sums,
+            reads the scores twice and gets at most half of the points.
         leading: There may be any number of leading dimensions, or none.
-        large: Scores may be as large as ±1000, in whole rows, and the largest may come last.
+        large: Scores may be as large as ±1000, even all scores of a row, and the largest score may
+            come last.
         forbidden: Torch's softmax, log_softmax, softmin and logsumexp are off limits, and so are
             ready-made attention functions.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `scores` stays as it was.
 
-    Example: five scores, two at a time. The first two blocks are those of `online_step`, and leave
-    the maximum 5 and the sum 1.2034. The last score, 4, adds exp(-1), which makes 1.5713.
+    Example: five scores, two at a time. The first two blocks are those of the example of
+    `online_step`: after them, the maximum is 5 and the sum 1.2034. The last score, 4, adds exp(-1),
+    so the sum becomes 1.5713.
 
     >>> softmax_online(torch.tensor([1.0, 3.0, 2.0, 5.0, 4.0]), 2)
     tensor([0.0117, 0.0861, 0.0317, 0.6364, 0.2341])
@@ -137,45 +140,47 @@ def merge_states(
 ) -> tuple[
     Float[Tensor, "... queries"], Float[Tensor, "... queries"], Float[Tensor, "... queries d"]
 ]:
-    """Merge the states of queries for two sets of keys into their state for both sets.
+    """Merge each query's states for two sets of keys into its state for both sets.
 
         new   = max(maximum₁, maximum₂)
         total = total₁ · exp(maximum₁ - new) + total₂ · exp(maximum₂ - new)
         mix   = mix₁ · exp(maximum₁ - new) + mix₂ · exp(maximum₂ - new)
 
-    The state of a query says three things about the keys it has met: `maximum`, the largest score;
-    `total`, the sum of exp(score - maximum); and `mix`, the sum of exp(score - maximum) · value.
-    The mix is not divided by the total: that is done once, at the very end, when
-    mix / total is attention over all keys. It does not matter which state comes first.
+    The state of a query has three parts, computed from the keys so far: `maximum`, the largest
+    score; `total`, the sum of exp(score - maximum); and `mix`, the sum of
+    exp(score - maximum) · value. Do not divide the mix by the total here. That is done only once,
+    after all keys: then mix / total is attention over all keys. The order of the two states does
+    not matter.
 
-    A query that has met no key yet has the state (-inf, 0, 0), with a mix of zeros.
+    Before its first key, a query has the empty state (-inf, 0, 0), with a mix of zeros.
 
-    Why: keys can be read in blocks, one after another or all at the same time, and their states
-    merged in any order. `flash_attention` reads blocks in a loop; large models spread them over
-    several machines. With a causal mask, some queries see no key of a block at all.
+    Why: keys can be read in blocks, one after another or all at the same time, and the states of
+    the blocks can be merged in any order. `flash_attention` reads blocks in a loop; large models
+    spread blocks over several machines. With a causal mask, some queries see no key of a block.
 
     Takes:
-        first: (maximum, total, mix), the state of some keys:
+        first: (maximum, total, mix), the state for one set of keys:
             (..., queries), (..., queries), (..., queries, d).
-        second: the state for other keys: (..., queries), (..., queries), (..., queries, d).
+        second: the state for another set of keys:
+            (..., queries), (..., queries), (..., queries, d).
 
     Returns:
-        A triple (maximum, total, mix), the state of all these keys:
+        A triple (maximum, total, mix), the state for both sets of keys:
         (..., queries), (..., queries), (..., queries, d).
 
     Rules:
-        empty: Merging with an empty state, (-inf, 0, 0), changes nothing, and two empty states make
-            an empty one, never NaN. Some queries may be empty while others are not. Without this,
-            at most half of the points.
+        empty: Merging with an empty state, (-inf, 0, 0), changes nothing, and two empty states give
+            an empty state, never NaN. Some queries may have an empty state while others have not.
+            An answer that breaks this rule gets at most half of the points.
         leading: There may be any number of leading dimensions, or none.
         large: Maxima may be as large as ±1000, and far from one another.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: Both states stay as they were.
         gradients: Gradients of mix / total and of maximum + log(total) flow back to both states,
-            where neither is empty.
+            if neither is empty.
 
-    Example: one query. Its first state is that of a key with score 0 and value (1, 0), its second
-    that of two keys with score ln 2 and value (0, 1). In the end the keys have weights in the ratio
+    Example: one query. Its first state is for a key with score 0 and value (1, 0), its second state
+    for two keys with score ln 2 and value (0, 1). The weights of the three keys have the ratio
     1 : 2 : 2.
 
     >>> first = torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([[1.0, 0.0]])
@@ -187,7 +192,7 @@ def merge_states(
     tensor([[0.2000, 0.8000]])
 
     Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", section 3.1,
-    https://arxiv.org/abs/1805.02867. It merges maximum and total; the mix is added here.
+    https://arxiv.org/abs/1805.02867. The paper merges maximum and total; the mix is added here.
     """
     raise NotImplementedError
 
@@ -206,10 +211,10 @@ def flash_attention(
 
     Take keys and values in blocks of `block_size` tokens. For each query, remember the largest
     score so far, the sum of exponentials so far, and the mix of values so far: the state of
-    `merge_states`. Each block has a state of its own, which is merged into it.
+    `merge_states`. Compute the state of each block, and merge it into the state so far.
 
-    Why: for 4096 tokens, the weights of one head alone are 16 million numbers. A block of 512 keys
-    needs an eighth of that, and nothing is approximated.
+    Why: for 4096 tokens, one head alone has 16 million weights. A block of 512 keys has an eighth
+    of them, and the result is exact.
 
     Takes:
         queries: (batch, heads, tokens, head_dim).
@@ -220,23 +225,23 @@ def flash_attention(
         causal: bool, whether a query sees no key that comes after it.
 
     Returns:
-        (batch, heads, tokens, head_dim): a mix of values for each query. Gradients are not asked
-        for.
+        (batch, heads, tokens, head_dim): a mix of values for each query. Gradients are not tested.
 
     Rules:
-        memory: At a fixed block size no tensor grows faster than the tokens, neither scores nor a
-            mask, nor all that you keep together; without this, at most half of the points.
+        memory: At a fixed block size, no tensor grows faster than the number of tokens: neither the
+            scores, nor a mask, nor everything that you keep. An answer that breaks this rule gets
+            at most half of the points.
         block: No maximum, sum or softmax runs over more than `block_size` keys at once.
         loops: Loops over blocks of keys and of queries are welcome; a loop over single queries is
             too slow for the largest test.
         large: Scores may be as large as ±200, and all scores of a query may be near -200.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `queries`, `keys` and `values` stay as they were.
 
     Example: every query gives the three keys scores of 0, ln 2 and ln 3, so that their weights are
-    1/6, 2/6 and 3/6. The values make them visible. The first block holds two keys, the second has
-    only one.
+    1/6, 2/6 and 3/6. The values are one-hot, so the weights appear in the result. The first block
+    has two keys, the second only one.
 
     >>> queries = torch.tensor([2.0, 0.0, 0.0, 0.0]).repeat(1, 1, 3, 1)
     >>> keys = torch.zeros(1, 1, 3, 4)
@@ -264,14 +269,14 @@ def softmax_backward(
 ) -> Float[Tensor, "... n"]:
     """Compute by hand the gradient that autograd would find for the scores of a softmax.
 
-        weights      = softmax(scores)             given, the scores are not
+        weights      = softmax(scores)             given; the scores are not given
         grad_weights = ∂loss / ∂weights            given
         grad_scores  = ∂loss / ∂scores             wanted
                      = weights · (grad_weights - Σ weights · grad_weights)
 
-    The sum runs over the last dimension. It is the weighted average of the row's gradients. A
-    softmax gives to one score what it takes from the others. So a larger weight lowers the loss
-    only if its gradient is below this average.
+    The sum runs over the last dimension: it is the average of grad_weights in a row, weighted by
+    the weights. The weights of a row sum to one, so a larger score makes one weight larger and all
+    others smaller. This lowers the loss only if the weight's gradient is below the average.
 
     Why: this is the middle step of `attention_backward`, and the hardest to guess. It needs the
     weights and not the scores, so a framework keeps the result of a softmax and forgets its input.
@@ -281,18 +286,18 @@ def softmax_backward(
         grad_weights: (..., n), how the loss changes with each weight.
 
     Returns:
-        (..., n): how the loss changes with each score. Gradients of these gradients are not asked
-        for.
+        (..., n): how the loss changes with each score. Gradients of these gradients are not tested.
 
     Rules:
         hidden: A hidden key has a weight of 0, and its score gets a gradient of 0, never NaN.
         leading: There may be any number of leading dimensions, or none.
         forbidden: Autograd is off limits in any form.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `weights` and `grad_weights` stay as they were.
 
-    Example: three weights, and a loss that grows with the first one only. The average is
-    0.5 · 4 = 2, so the gradients differ from it by 2, -2 and -2.
+    Example: three weights, and a loss that grows with the first weight only. The average is
+    0.5 · 4 = 2. The gradients 4, 0 and 0 differ from it by 2, -2 and -2, and each difference is
+    multiplied by its weight.
 
     >>> softmax_backward(torch.tensor([0.5, 0.25, 0.25]), torch.tensor([4.0, 0.0, 0.0]))
     tensor([ 1.0000, -0.5000, -0.5000])
@@ -319,13 +324,13 @@ def attention_backward(
         grad_queries = ∂loss / ∂queries,   grad_keys = ∂loss / ∂keys,
         grad_values  = ∂loss / ∂values                               wanted
 
-    Go back through three steps, the last one first. The output is weights · values: what arrives at
-    the values, and what at the weights? The weights are a softmax: `softmax_backward` takes you
-    from the weights to the scores. The scores are queries · keysᵀ / √d: what arrives at the
-    queries, and what at the keys?
+    Go back through three steps, beginning with the last. The output is weights · values: which
+    gradient do the values get, and which do the weights get? The weights are a softmax:
+    `softmax_backward` turns their gradient into that of the scores. The scores are
+    queries · keysᵀ / √d: which gradients do the queries and the keys get?
 
-    Why: `.backward()` does this for you. A fast attention needs this part written by hand, because
-    autograd would keep the whole matrix of weights from the forward pass.
+    Why: `.backward()` does this for you. But a fast attention needs its backward pass written by
+    hand, because autograd would keep the whole matrix of weights from the forward pass.
 
     Takes:
         queries: (batch, tokens, d).
@@ -334,7 +339,7 @@ def attention_backward(
         grad_output: (batch, tokens, d), how the loss changes with each number of the output.
 
     Returns:
-        A tuple of three, in this order. Gradients of these gradients are not asked for.
+        A tuple of three, in this order. Gradients of these gradients are not tested.
         grad_queries: (batch, tokens, d).
         grad_keys: (batch, tokens, d).
         grad_values: (batch, tokens, d).
@@ -342,19 +347,20 @@ def attention_backward(
     Rules:
         forbidden: Autograd is off limits in any form, and so are ready-made attention functions;
             torch's softmax is welcome.
-        loops: The number of operations does not grow with the tokens, and each element that leaves
-            torch through .item(), .tolist(), float() or iteration counts as one operation.
-        cost: The work is at most sixteen times that of the forward pass, whose two products take
-            2 · batch · tokens² · d multiply-adds; the chain rule needs about four times.
+        loops: The number of operations does not grow with the number of tokens; each element that
+            leaves torch through .item(), .tolist(), float() or iteration counts as one operation.
+        cost: The work is at most sixteen times the work of the forward pass, whose two products
+            take 2 · batch · tokens² · d multiply-adds; the chain rule needs about four times as
+            much as the forward pass.
         large: Scores may be as large as ±110, and all scores of a query may be near -110.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `queries`, `keys`, `values` and `grad_output` stay as they were.
 
     Example: the queries are zero, so each token gives both keys the weight 1/2, and the output is
     the mean of the values. A gradient of 1 arrives at the first feature of the first output, and
-    each value gets half of it. That output would grow if its query turned towards the first key,
-    which has the larger value. The keys get a gradient of 0, because a query of zero has the same
-    score for every key.
+    each value gets half of it. The gradient of the first query points towards the first key, whose
+    value is larger. The keys get a gradient of 0, because a query of zero has the same score for
+    every key.
 
     >>> queries = torch.zeros(1, 2, 4)
     >>> keys = torch.tensor([[[1.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0]]])
@@ -374,7 +380,7 @@ def attention_backward(
              [0.5000, 0.0000, 0.0000, 0.0000]]])
 
     Source: Dao et al. 2022, "FlashAttention", appendix B.2, https://arxiv.org/abs/2205.14135. The
-    derivation there has no √d: find out where it belongs.
+    derivation there has no √d: find out where √d belongs.
     """
     raise NotImplementedError
 
@@ -384,20 +390,21 @@ def linear_attention(
     keys: Float[Tensor, "batch tokens d_k"],
     values: Float[Tensor, "batch tokens d_v"],
 ) -> Float[Tensor, "batch tokens d_v"]:
-    """Compute attention whose weights are products of features, and never store their matrix.
+    """Compute attention with products of features as weights, and never store the weights.
 
         φ(x)   = elu(x) + 1
         out[i] = Σⱼ (φ(queries[i]) · φ(keys[j])) values[j] / Σⱼ φ(queries[i]) · φ(keys[j])
 
-    Softmax attention weighs a key by exp(q · k / √d). Here its weight is φ(q) · φ(k), divided by
-    the sum over all keys; there is no √d and no mask. φ is applied to each number: x + 1 for
-    positive x and exp(x) for the others, so it is never negative.
+    In softmax attention, the weight of a key is exp(q · k / √d), divided by the sum over all keys.
+    Here it is φ(q) · φ(k), divided by the sum over all keys; there is no √d and no mask. φ is
+    applied to each number: it is x + 1 for positive x and exp(x) for other x, so never negative.
 
-    Then change the order: (φ(Q)φ(K)ᵀ)V equals φ(Q)(φ(K)ᵀV). The size of φ(K)ᵀV does not depend on
-    the number of tokens. Compute the sum of a query's weights at no higher cost than the rest.
+    To avoid the matrix of weights, multiply in another order: (φ(Q)φ(K)ᵀ)V equals φ(Q)(φ(K)ᵀV). The
+    size of φ(K)ᵀV does not depend on the number of tokens. Avoid the matrix also when you compute
+    the sum of a query's weights.
 
-    Why: the cost is now linear. Twice the tokens take twice the work, not four times. The price:
-    these are other weights than the softmax's, so a model has to be trained with them.
+    Why: the cost is now linear. Twice the tokens take twice the work, not four times. But these
+    weights differ from those of a softmax, so a model has to be trained with them.
 
     Takes:
         queries: (batch, tokens, d_k), all between -10 and 10.
@@ -408,18 +415,18 @@ def linear_attention(
         (batch, tokens, d_v): a weighted mean of the values for each query.
 
     Rules:
-        cost: Work and memory grow no faster than the tokens, and each element that leaves torch
-            through .item(), .tolist(), float() or iteration counts as one operation; without this,
-            at most half of the points.
+        cost: Work and memory grow no faster than the number of tokens; each element that leaves
+            torch through .item(), .tolist(), float() or iteration counts as one operation. An
+            answer that breaks this rule gets at most half of the points.
         forbidden: Ready-made attention functions are off limits; `F.elu` is welcome.
-        dtype: float64 in, float64 out, to its full precision, though 1e-6 may be added
-            to the sum, to be on the safe side.
+        dtype: float64 in, float64 out, in full precision, though you may add 1e-6 to the sum, so
+            that it is never 0.
         unchanged: `queries`, `keys` and `values` stay as they were.
         gradients: Gradients flow back to `queries`, `keys` and `values`.
 
-    Example: φ makes 1 of 0, 2 of 1, and 3 of 2. The first query (0, 0) becomes (1, 1), and its
-    products with the keys' (1, 2) and (3, 1) are 3 and 4: weights of 3/7 and 4/7. The third column
-    shows that the weights sum to one.
+    Example: φ(0) is 1, φ(1) is 2 and φ(2) is 3. The first query (0, 0) becomes (1, 1), and the keys
+    become (1, 2) and (3, 1). The products are 3 and 4, so the weights are 3/7 and 4/7. All values
+    have 1 in the third column, so the third column of the result is the sum of the weights.
 
     >>> queries = torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])
     >>> keys = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
@@ -429,7 +436,7 @@ def linear_attention(
              [0.3636, 0.6364, 1.0000]]])
 
     Source: Katharopoulos et al. 2020, "Transformers are RNNs", section 3.2, with the φ of section
-    3.2.1, https://arxiv.org/abs/2006.16236. Sections 3.3 and 3.4 make it causal, and a recurrent
-    network.
+    3.2.1, https://arxiv.org/abs/2006.16236. Section 3.3 makes it causal, and section 3.4 turns it
+    into a recurrent network.
     """
     raise NotImplementedError

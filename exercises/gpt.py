@@ -1,10 +1,10 @@
 """Unit 12, gpt: a language model of your own.
 
 A language model reads token ids, which are numbers of words or letters in a list, the vocabulary.
-For each position it gives a score for every id: which one comes next? Here you build the model from
-your blocks, and the parts around it: ids become vectors, scores become a loss, the loss changes the
-weights, and scores become a text. At the end, the model learns to write without reading everything
-again.
+For each position, it scores every id as the next id. Here you build the model from your blocks, and
+the parts around it: ids become vectors, scores become a loss, the loss changes the weights, and
+scores become a text. In the last exercise, the model writes without reading the whole text again
+at every step.
 
 This holds for all exercises of this unit. A vocabulary has `vocab` ids, 0 to vocab - 1. The scores
 that a model gives for them are called logits: any numbers, which a softmax turns into
@@ -40,8 +40,8 @@ def embed_tokens(
     count from 0 in every row of the batch.
 
     Why: attention compares vectors, not ids. And without the second table, a token's vector would
-    be the same at every place. In the original Transformer, the tokens' vectors are multiplied by
-    √d (Vaswani et al. 2017, section 3.4); GPT does not, and neither does this.
+    be the same at every position. The original Transformer also multiplies the tokens' vectors by
+    √d (Vaswani et al. 2017, section 3.4); GPT does not, and this function does not either.
 
     Takes:
         ids: int (batch, tokens), each from 0 to vocab - 1; an id may occur more than once.
@@ -53,13 +53,13 @@ def embed_tokens(
 
     Rules:
         forbidden: Ready-made attention functions are off limits; `F.embedding` is welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `ids` and both tables stay as they were.
         gradients: Gradients flow back to both tables. A row that is used more than once gets the
-            sum, and a row that is not used gets 0.
+            sum of its gradients, and a row that is not used gets 0.
 
-    Example: three ids with two features, and room for four tokens. Id 2 comes twice, and gets a
-    different vector at each position.
+    Example: a vocabulary of three ids, two features, and four positions. Id 2 comes twice, and gets
+    a different vector at each position.
 
     >>> token_table = torch.tensor([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
     >>> position_table = torch.tensor([[0.1, 0.0], [0.2, 0.0], [0.3, 0.0], [0.4, 0.0]])
@@ -91,7 +91,7 @@ def next_token_loss(
 
     Why: this one number is all that a language model learns from. A model that knows nothing gives
     every id the same probability, and its loss is log(vocab). A model that is sure and right comes
-    near 0. Padding and questions are no targets: `ignore` takes them out.
+    near 0. The model need not predict padding or a question: `ignore` leaves such targets out.
 
     Takes:
         logits: (batch, tokens, vocab), the scores of all ids at each position; tokens ≥ 2.
@@ -103,20 +103,20 @@ def next_token_loss(
         (): the mean loss, a tensor without dimensions.
 
     Rules:
-        ignored: ignore[b, t] takes out ids[b, t] as a target, so the loss at position t - 1.
-            ignore[:, 0] changes nothing. A row may have no target that counts; the batch has one
-            at least.
+        ignored: If ignore[b, t] is True, the loss at position t - 1 does not count, because its
+            target is ids[b, t]. ignore[:, 0] changes nothing. All targets of a row may be ignored,
+            but never all targets of the batch.
         none: Leaving `ignore` out and passing None mean the same: all targets count.
         large: Logits may be as large as ±1000.
         forbidden: Ready-made attention functions are off limits; torch's softmax, log_softmax and
             `F.cross_entropy` are welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `logits`, `ids` and `ignore` stay as they were.
         gradients: Gradients flow back to `logits`.
 
     Example: a vocabulary of three ids. The first guess is undecided, so its loss is log 3 = 1.0986.
-    The second gives its target, id 2, three quarters: log(4/3) = 0.2877. If id 2 does not count,
-    the first loss is the mean.
+    The second guess gives its target, id 2, a probability of 3/4, so its loss is log(4/3) = 0.2877.
+    If id 2 is ignored, the mean is the first loss alone.
 
     >>> logits = torch.tensor([[[0.0, 0.0, 0.0], [0.0, 0.0, 1.7918], [5.0, 0.0, 0.0]]])
     >>> ids = torch.tensor([[0, 1, 2]])
@@ -128,40 +128,39 @@ def next_token_loss(
     Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training",
     section 3.1,
     https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf.
-    Formula 1 there is a sum that should grow; this is the mean of its terms with a minus.
+    Formula 1 there is a sum to maximise; the loss here is minus the mean of its terms.
     """
     raise NotImplementedError
 
 
 class GPT(nn.Module):
-    """Compute a score for every token of the vocabulary, at every position, as the next token.
+    """Score every token of the vocabulary as the next token, at every position.
 
         x      = token_table[ids] + position_table[0], position_table[1], …
         x      = block(x)                           for every block in turn
         logits = final_norm(x) · token_tableᵀ
 
-    A block is what `TransformerBlock` computes: h = x + attention(norm1(x)), and then
-    h + feed_forward(norm2(h)). Here are `num_layers` of them, each with weights of its own. The
-    last norm is a LayerNorm with gain and shift, like those of the blocks. The last product
-    compares a vector with every row of the token table: no other layer makes the logits. They are
-    scores, so no softmax comes after them.
+    A block computes what `TransformerBlock` computes: h = x + attention(norm1(x)), and then
+    h + feed_forward(norm2(h)). There are `num_layers` blocks, each with weights of its own. The
+    last norm is a layer norm with gain and shift, like the norms of the blocks. The last product
+    compares each vector with every row of the token table; no other layer computes the logits. The
+    logits are scores: no softmax comes after them.
 
     Your own earlier answers are welcome, and so are `nn.Embedding`, `nn.LayerNorm` and `nn.GELU`,
     in its exact form or the tanh form. Names and initial values of parameters are free; but a model
-    whose tables start near a standard deviation of 0.02 learns much faster than one whose tables
-    start near 1.
+    learns much faster if its tables start with a standard deviation near 0.02, and not near 1.
 
     Why: this is GPT-2, smaller. The token table serves twice, to read and to write: tokens that are
     used alike get similar rows, and similar rows get similar scores. It is also the largest part of
     a small model, and the model has it only once.
 
     Made with:
-        vocab_size: int, how many tokens there are; ids lie below it.
+        vocab_size: int, the number of tokens in the vocabulary; every id is smaller.
         d_model: int, the width of a token inside, a multiple of num_heads.
-        num_heads: int, the heads of every block.
-        num_layers: int, how many blocks there are.
+        num_heads: int, the number of heads of every block.
+        num_layers: int, the number of blocks.
         d_hidden: int, the hidden width of every feed-forward layer.
-        context_length: int, the number of tokens of the longest text, and of positions.
+        context_length: int, the number of tokens of the longest text, and the number of positions.
         dropout: float, 0 ≤ dropout < 1, the probability with which an attention weight is dropped
             in training.
 
@@ -174,27 +173,28 @@ class GPT(nn.Module):
     Rules:
         forbidden: Ready-made attention and the layers of torch that use it are off limits; torch's
             softmax is welcome.
-        causal: No logit depends on a token that comes later in the text; without this, at most half
-            of the points.
+        causal: No logit depends on a token that comes later in the text. An answer that breaks this
+            rule gets at most half of the points.
         tied: The output uses the token table itself, not a second table and not a copy, and has no
-            bias; without this, at most half of the points.
-        context: More than `context_length` tokens raise an exception, any ordinary one.
-        shorter: Texts may have fewer tokens than `context_length`, and another number in each call.
+            bias. An answer that breaks this rule gets at most half of the points.
+        context: More than `context_length` tokens raise an exception, of any ordinary type.
+        shorter: Texts may have fewer tokens than `context_length`, and each call may have another
+            number of tokens.
         bias: Queries, keys and values have no bias. Every other linear layer of a block has one,
             and every norm has a gain and a shift. Nothing else is learned.
-        dropout: In training, attention weights are dropped, unless `dropout` is 0; more dropout in
-            other places is up to you.
+        dropout: In training, attention weights are dropped, unless `dropout` is 0. You may drop in
+            other places too.
         eval: After `.eval()` nothing is dropped.
-        device: Masks and positions are on the module's device: buffers, or built on the device of
-            the ids.
+        device: Masks and positions are on the module's device: they are buffers, or are built on
+            the device of the ids.
         dtype: After `.double()`, everything is computed in float64, though a root may be taken in
             float32.
         unchanged: `ids` stays as it was.
         gradients: Gradients flow to every parameter; the token table gets gradients from both of
             its uses.
 
-    Example: identity matrices, and 0.1 for every bias, gain and shift. Ids 0 and 2 come in. Id 4
-    has a row of zeros, so all of its scores are 0.
+    Example: identity matrices, and 0.1 for every bias, gain and shift. The text has ids 0 and 2. Id
+    4 has a row of zeros in the token table, so its score is 0 at both positions.
 
     >>> model = GPT(5, 4, 2, 2, 7, 4, 0.0)
     >>> for weight in model.parameters():
@@ -247,19 +247,19 @@ def adamw_step(
         p = parameter - lr · weight_decay · parameter - lr · m̂ / (√v̂ + eps)
 
     All operations are element by element. `momentum` is a running mean of the gradients, and
-    `square` one of their squares. Both start at 0, so they are too small in the first steps; the
-    divisions for m̂ and v̂ correct this. Only this step uses m̂ and v̂: m and v are what the next
-    step gets. The decay and the step both start from the old parameter.
+    `square` is a running mean of their squares. Both start at 0, so they are too small in the first
+    steps; the divisions for m̂ and v̂ correct this. m̂ and v̂ serve this step only; the next step
+    gets m and v. The decay and the step both start from the old parameter.
 
-    Why: a parameter whose gradients agree moves by nearly `lr`, however small they are; one whose
-    gradients contradict each other hardly moves. The decay pulls weights towards 0, apart from
-    the gradient: if it were added to the gradient, as in Adam, √v̂ would divide it as well.
+    Why: if the gradients of a parameter agree, it moves by nearly `lr` at each step, however small
+    they are; if they contradict each other, it hardly moves. The decay pulls weights towards 0.
+    Adam adds the decay to the gradient, so √v̂ divides the decay too; AdamW keeps the two apart.
 
     Takes:
         parameter: (...), the old weights.
         gradient: (...), the gradient of the loss for them.
-        momentum: (...), m of the step before, 0 before the first.
-        square: (...), v of the step before, 0 before the first.
+        momentum: (...), m of the previous step, 0 for the first step.
+        square: (...), v of the previous step, 0 for the first step.
         step: int, the number of this step; the first has number 1.
         lr: float, the learning rate.
         betas: a tuple of two floats, β₁ and β₂, from 0 to below 1.
@@ -268,17 +268,17 @@ def adamw_step(
 
     Returns:
         A tuple of three, p, m and v: (...), (...), (...). Gradients through this step are not
-        asked for.
+        tested.
 
     Rules:
         leading: A parameter may have any number of dimensions, or none.
         forbidden: torch.optim's Adam and AdamW and their functions are off limits, and so are
             ready-made attention functions.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: All four tensors stay as they were: p, m and v are new tensors.
 
     Example: the first step of one weight. m is 0.3 · 2 and v is 0.1 · 4. Corrected, they are 2 and
-    4, so the step is 0.3 · 2 / (2 + 0.05) = 0.2927. The decay takes 0.3 · 0.1 · 1.
+    4, so the step is 0.3 · 2 / (2 + 0.05) = 0.2927. The decay subtracts 0.3 · 0.1 · 1 more.
 
     >>> weight, zero = torch.tensor([1.0]), torch.tensor([0.0])
     >>> adamw_step(weight, torch.tensor([2.0]), zero, zero, 1, 0.3, (0.7, 0.9), 0.05, 0.1)
@@ -296,28 +296,28 @@ def generate(
 ) -> Int[Tensor, "batch tokens+new_tokens"]:
     """Let a language model write: append the likeliest next id to each row, again and again.
 
-        visible = the last context_length ids of the row, or all where there are fewer
+        visible = the last context_length ids of the row, or all if there are fewer
         next id = argmax over the vocabulary of model(visible)[row, last position]
         ids     = ids, followed by the next id          new_tokens times
 
-    The model gives logits for every position, because it was trained to guess the next id
-    everywhere. Here only the guess at the last position counts: all the others are known already.
-    Each row goes on with its own next id.
+    The model gives logits for every position, because it was trained to guess the next id at every
+    position. Here only the guess at the last position counts: the other next ids are already in the
+    text. Each row goes on with its own next id.
 
-    Why: a GPT knows positions up to its context length and no others, but a text may grow beyond.
-    So the model reads through a window that moves along with the end of the text. Taking the
-    likeliest id each time is called greedy decoding; `sample_next` draws by chance instead.
+    Why: a GPT has no positions beyond its context length, but a text may grow longer. So the model
+    reads through a window that moves along with the end of the text. Taking the likeliest id each
+    time is called greedy decoding; `sample_next` draws by chance instead.
 
     Takes:
         model: an nn.Module that is called as model(ids), with int64 ids (batch, visible), and gives
-            logits (batch, visible, vocab). It is in eval mode, and no two logits are equal at the
-            top. It raises an exception for more than `context_length` ids.
+            logits (batch, visible, vocab). It is in eval mode, and its largest logit is never tied.
+            It raises an exception for more than `context_length` ids.
         ids: int (batch, tokens), the prompt, int64. There is at least one token.
         new_tokens: int, 0 or more, how many ids to append to each row.
         context_length: int, at least 1, how many ids the model can see at once.
 
     Returns:
-        int (batch, tokens+new_tokens): the whole prompt and the new ids behind it, int64.
+        int (batch, tokens+new_tokens): the whole prompt, followed by the new ids, int64.
 
     Rules:
         context: The text may be longer than `context_length`, because it grows or because the
@@ -326,9 +326,9 @@ def generate(
         zero: With `new_tokens` = 0, the prompt comes back.
         unchanged: `ids` stays as it was, and so do the weights of the model.
 
-    Example: for this model, the likeliest next id is the sum of all ids that it sees, without the
-    tens. It sees three. 1 + 2 = 3, and 1 + 2 + 3 = 6. Then the 1 is out of sight: 2 + 3 + 6 = 11,
-    which gives 1.
+    Example: for this model, the likeliest next id is the last digit of the sum of the ids that it
+    sees, which are at most three. 1 + 2 = 3, and 1 + 2 + 3 = 6. Then the model no longer sees the
+    1: 2 + 3 + 6 = 11, which gives 1.
 
     >>> class AddsUp(nn.Module):
     ...     def forward(self, ids):
@@ -349,7 +349,7 @@ def sample_next(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> int:
-    """Choose the next id by a random number u: the larger its probability, the more often.
+    """Choose the next id by a random number u, so that likely ids are chosen more often.
 
         1. logits / temperature
         2. top_k: keep the top_k largest logits
@@ -363,9 +363,10 @@ def sample_next(
     In step 6 the ids lie side by side between 0 and 1, each as wide as its probability, and u hits
     one of them. They lie in order of ids: 0, 1, 2, …, not sorted by probability.
 
-    Why: the most probable id alone makes dull texts that repeat themselves. Chance brings variety,
-    but thousands of unlikely ids together are hit often, and one of them can spoil a text. A
-    temperature below 1 makes likely ids likelier; top_k and top_p cut off the tail.
+    Why: always taking the most probable id makes dull texts that repeat themselves. Chance brings
+    variety. But thousands of unlikely ids have a large probability together, and a single unlikely
+    id can spoil a text. A temperature below 1 makes likely ids likelier; top_k and top_p remove
+    unlikely ids.
 
     Takes:
         logits: (vocab,), finite numbers; no two are equal.
@@ -375,22 +376,24 @@ def sample_next(
         top_p: float or None, above 0 and at most 1; None keeps all.
 
     Returns:
-        An int: the id. A tensor without dimensions that holds an integer counts as one.
+        An int: the id. A tensor without dimensions that holds an integer is accepted too.
 
     Rules:
-        greedy: A temperature of 0 means the id of the largest logit, whatever the rest is.
+        greedy: With a temperature of 0, the result is the id of the largest logit, whatever the
+            other arguments are.
         none: None and a left-out argument mean the same, and top_k may be larger than vocab.
         ends: u = 0 hits the first id that is kept. For u just below 1, rounding may leave no sum
-            above u: then it is the last id with a probability above 0.
-        large: Logits may be as large as ±1000, after the division by the temperature too.
+            above u: then the result is the last id with a probability above 0.
+        large: Logits may be as large as ±1000, also after the division by the temperature.
         forbidden: Ready-made attention functions are off limits; torch's softmax, sort and topk
             are welcome.
         dtype: Logits may be float64.
         unchanged: `logits` stays as it was.
 
-    Example: four ids with probabilities 0.1, 0.4, 0.2 and 0.3. u = 0.6 lies between 0.5 and 0.7:
-    id 2. With top_k = 2, ids 1 and 3 are left, with 4/7 and 3/7: id 3 begins at 0.5714. With
-    top_p = 0.65, 0.4 and 0.3 are enough, so it is the same. u stays away from borders in tests.
+    Example: four ids with probabilities 0.1, 0.4, 0.2 and 0.3. u = 0.6 lies between 0.5 and 0.7, so
+    it hits id 2. With top_k = 2, ids 1 and 3 are left, with probabilities 4/7 and 3/7: id 3 begins
+    at 0.5714. With top_p = 0.65, the probabilities 0.4 and 0.3 are enough, so the same ids are
+    left. In tests, u is never close to a border between two ids.
 
     >>> logits = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
     >>> sample_next(logits, 0.6)
@@ -415,31 +418,32 @@ class CachedGPT(nn.Module):
         x      = block(x, its part of the cache)    for every block in turn
         logits = final_norm(x) · token_tableᵀ
 
-    `seen` counts the tokens in the cache, 0 without one. The model is a `GPT` with the same
-    parameters; only the new tokens go through it. In every block, the attention layer looks at the
-    keys and values of the past as well, as `CachedAttention` does. Norms and feed-forward layers
-    work on each token alone, so they need no past. Fed one token at a time, or in chunks of any
-    size, every token gets the logits that it gets when all tokens come at once.
+    `seen` is the number of tokens in the cache, or 0 without a cache. The model has the same
+    parameters as a `GPT`; only the new tokens go through it. In every block, the attention layer
+    looks at the keys and values of the past as well, as `CachedAttention` does. Norms and
+    feed-forward layers work on each token alone, so they need no past. The tokens of a text may
+    come one at a time, or in chunks of any size: every token gets the logits that it gets when all
+    tokens come at once.
 
-    What your cache is made of is up to you: tensors, numbers and None, in tuples, lists and
-    dictionaries, whose keys are strings. It goes through another process between two calls, so an
-    object of a class of your own does not arrive. The layers are as free as those of `GPT`.
+    You may build your cache from tensors, numbers and None, in tuples, lists and dictionaries with
+    strings as keys. Between two calls it goes through another process, so it cannot hold objects of
+    your own classes. You are as free in the choice of layers as in `GPT`.
 
     Why: a model writes one token at a time. Without a cache, the 100th token costs a hundred times
-    as much as the first, and nearly all of it repeats what was computed before.
+    as much as the first, and nearly all of that work repeats earlier work.
 
     Made with:
-        vocab_size: int, how many tokens there are; ids lie below it.
+        vocab_size: int, the number of tokens in the vocabulary; every id is smaller.
         d_model: int, the width of a token inside, a multiple of num_heads.
-        num_heads: int, the heads of every block.
-        num_layers: int, how many blocks there are.
+        num_heads: int, the number of heads of every block.
+        num_layers: int, the number of blocks.
         d_hidden: int, the hidden width of every feed-forward layer.
-        context_length: int, the number of positions: of past and new tokens together.
-        dropout: float, 0 ≤ dropout < 1; it is there so that both models are made alike.
+        context_length: int, the number of positions, for past and new tokens together.
+        dropout: float, 0 ≤ dropout < 1; not used, but `GPT` has the same argument.
 
     Takes:
         ids: int (batch, tokens), the new tokens, int64, any number of them.
-        cache: What an earlier call returned as its second result, or None if there is no past.
+        cache: The second result of an earlier call, or None if there is no past.
 
     Returns:
         A pair (logits, cache). `logits` is (batch, tokens, vocab_size), for the new tokens only.
@@ -448,26 +452,28 @@ class CachedGPT(nn.Module):
     Rules:
         forbidden: Ready-made attention and the layers of torch that use it are off limits; torch's
             softmax is welcome.
-        cost: The past is not computed again: one new token after 64 takes at most twice the work of
-            one after 16, and each element that leaves torch through .item(), .tolist(), float() or
-            iteration counts as one operation; without this, at most half of the points.
-        context: More than `context_length` tokens, old and new together, raise an exception, any
-            ordinary one.
+        cost: The past is not computed again: a new token after 64 tokens takes at most twice the
+            work of a new token after 16; each element that leaves torch through .item(), .tolist(),
+            float() or iteration counts as one operation. An answer that breaks this rule gets at
+            most half of the points.
+        context: More than `context_length` tokens, old and new together, raise an exception, of any
+            ordinary type.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
         tied: The output uses the token table itself, as in `GPT`, and has no bias.
         bias: Queries, keys and values have no bias. Every other linear layer of a block has one,
             and every norm has a gain and a shift. Nothing else is learned.
         dropout: Nothing is ever dropped, whatever `dropout` is, not even in training.
-        device: Masks and positions are on the module's device: buffers, or built on the device of
-            the ids.
+        device: Masks and positions are on the module's device: they are buffers, or are built on
+            the device of the ids.
         dtype: After `.double()`, everything is computed in float64, the cache too; a root may be
             taken in float32.
         unchanged: `ids` and the cache that comes in stay as they were.
         gradients: Gradients flow to every parameter.
 
     Example: identity matrices, and 0.1 for every bias, gain and shift. Ids 0 and 2 come first, and
-    then id 1. The last line is what the third token gets when all three come at once.
+    then id 1. When all three tokens come at once, the third gets the same logits as in the last
+    line.
 
     >>> model = CachedGPT(5, 4, 2, 2, 7, 4, 0.0)
     >>> for weight in model.parameters():

@@ -1,12 +1,11 @@
 """Unit 9, fast decoding: attention for a model that writes one token at a time.
 
-In training, all tokens of a sentence are there at once. When a model writes, they come one after
-another, and each new token looks back at all the others. Then it is not the arithmetic that takes
-the time. It is the keys and values of the past: they must be stored, and read again at every step.
-Here you learn three answers that today's models give: store them, share them among heads, compress
-them.
+In training, all tokens of a sentence are there at once. When a model writes, tokens come one after
+another, and each new token looks back at all earlier tokens. The keys and values of the past must
+be stored, and read again at every step, which takes more time than the arithmetic. Here you build
+three remedies of today's models: store keys and values, share them among heads, and compress them.
 
-This holds for all modules of this unit. Heads are neighbouring features: head h has the features
+This holds for all modules of this unit. A head is a range of features: head h has the features
 h · head_dim to (h + 1) · head_dim - 1, where head_dim is d_out / num_heads. There is no dropout. A
 sentence may have any length up to 256 tokens. Names and initial values of parameters are free,
 projections may share one layer, and layers may be bare parameters. Arguments come by position, in
@@ -35,15 +34,15 @@ def repeat_kv(
 
         out[b, h, t, e] = x[b, h // groups, t, e]
 
-    Heads a, b and groups = 2 become a, a, b, b. No number is computed here; each is only written
-    more than once. The copies may be real, or a view of the same memory.
+    With groups = 2, heads a and b become a, a, b, b. No number is computed; each number is only
+    repeated. The result may be a copy, or a view of the same memory.
 
     Why: query heads 0 and 1 share head a, query heads 2 and 3 share head b. The order a, b, a, b
     has the same shape, but most query heads would look at the wrong keys.
 
     Takes:
         x: (batch, kv_heads, tokens, head_dim), keys or values of a few heads.
-        groups: int, how many query heads share a head of keys, at least 1.
+        groups: int, how many query heads share a head of keys and values, at least 1.
 
     Returns:
         (batch, kv_heads*groups, tokens, head_dim): every head `groups` times, copies side by side.
@@ -81,15 +80,15 @@ class GroupedQueryAttention(nn.Module):
     them. You need not copy any keys, as long as the numbers are right.
 
     Why: a model that writes keeps the keys and values of every token that it has seen. With 8 query
-    heads for each head of keys and values, it keeps and reads an eighth, and is almost as good.
-    num_kv_heads = 1 is called multi-query attention; num_kv_heads = num_heads is multi-head
-    attention.
+    heads for each head of keys and values, it keeps and reads only an eighth as many numbers, and
+    is almost as good. num_kv_heads = 1 is called multi-query attention; num_kv_heads = num_heads is
+    multi-head attention.
 
     Made with:
-        d_in: int, features of a token that comes in.
-        d_out: int, features of a token that goes out, a multiple of num_heads.
-        num_heads: int, heads of queries, a multiple of num_kv_heads.
-        num_kv_heads: int, heads of keys and of values.
+        d_in: int, the number of features of an input token.
+        d_out: int, the number of features of an output token, a multiple of num_heads.
+        num_heads: int, the number of query heads, a multiple of num_kv_heads.
+        num_kv_heads: int, the number of heads of keys and of values.
 
     Takes:
         x: (batch, tokens, d_in), sentences of any length.
@@ -101,12 +100,13 @@ class GroupedQueryAttention(nn.Module):
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         length: A sentence may have any length up to 256 tokens, and each call may have another
             length.
-        bias: W_query, W_key and W_value have no bias, the last layer has a bias. Nothing else is
+        bias: W_query, W_key and W_value have no bias; the last layer has a bias. Nothing else is
             learned.
         batch: Sentences of a batch never see one another, however large a sentence's scores are.
         large: Scores of a head may be as large as 800, and no head changes the result of another
             head; scores of the future are at most 80 higher than those of the past.
-        device: The mask is on the module's device: a buffer, or built on the input's device.
+        device: The mask is on the module's device: it is a buffer, or is built on the input's
+            device.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
         unchanged: `x` stays as it was.
@@ -142,9 +142,9 @@ def causal_mask_after(seen: int, tokens: int) -> Bool[Tensor, "tokens seen+token
         mask[i, j] = True    for j > seen + i: key j comes after query i, and is hidden
         mask[i, j] = False   for j ≤ seen + i
 
-    Rows are the new tokens, and only those. Columns are all keys: first the `seen` keys of the
-    past, then the new ones. New token i is at position seen + i of the text, so it may look at the
-    whole past, at itself and at the new tokens before it. Without a past the mask is square:
+    Rows are the new tokens only. Columns are all keys: first the `seen` keys of the past, then the
+    new keys. New token i is at position seen + i of the text, so it may look at the whole past, at
+    itself and at the new tokens before it. Without a past the mask is square:
     `causal_mask_after(0, tokens)` is `causal_mask(tokens)`.
 
     Why: a model that writes has the keys of the past in a cache, and queries for the new tokens
@@ -152,14 +152,14 @@ def causal_mask_after(seen: int, tokens: int) -> Bool[Tensor, "tokens seen+token
     corner. In the top left corner it would hide the past.
 
     Takes:
-        seen: int, 0 or more, how many tokens came before.
-        tokens: int, 1 or more, how many tokens are new.
+        seen: int, 0 or more, the number of earlier tokens.
+        tokens: int, 1 or more, the number of new tokens.
 
     Returns:
         bool (tokens, seen+tokens): True where the query may not look.
 
-    Example: two new tokens after a past of three. The first may not look at the last key, which
-    belongs to the second. The second sees all.
+    Example: two new tokens after three earlier tokens. The first new token may not look at the last
+    key, which belongs to the second. The second new token sees all keys.
 
     >>> causal_mask_after(3, 2)
     tensor([[False, False, False, False,  True],
@@ -181,55 +181,56 @@ class CachedAttention(nn.Module):
         weights[h][i, j] ∝ exp(queries[h][i] · keys[h][j] / √head_dim), with sum 1 over j ≤ seen + i
         out     = W_out(head[0], head[1], …)
 
-    `seen` counts the tokens in the cache, 0 without one. Only the new tokens are projected. Fed
-    one token at a time, or in chunks of any size, every token gets the output that it gets when
-    all tokens come at once.
+    `seen` is the number of tokens in the cache, or 0 without a cache. Only the new tokens are
+    projected. The tokens of a text may come one at a time, or in chunks of any size: every token
+    gets the output that it gets when all tokens come at once.
 
-    Think about the mask. The new tokens are the *last* ones: query i is at position seen + i, so
+    Think about the mask. The new tokens are the *last* tokens: query i is at position seen + i, so
     it sees the whole cache, itself and the new tokens before it. The scores of a head are
     (tokens, seen + tokens), no longer square. A mask whose triangle starts in the top left corner
-    hides the wrong keys; `causal_mask_after` builds the right one.
+    hides the wrong keys; `causal_mask_after` builds the right mask.
 
     Why: a model writes one token at a time. Without a cache, it would project all earlier tokens
     again for every new one. With a cache, it only reads their keys and values.
 
     Made with:
-        d_in: int, features of a token that comes in.
-        d_out: int, features of a token that goes out, a multiple of num_heads.
-        num_heads: int, heads of queries, of keys and of values.
+        d_in: int, the number of features of an input token.
+        d_out: int, the number of features of an output token, a multiple of num_heads.
+        num_heads: int, the number of heads of queries, keys and values.
 
     Takes:
-        x: (batch, tokens, d_in), the new tokens, any number of them; 256 with the past at most.
-        cache: (keys, values) as an earlier call returned them, each
+        x: (batch, tokens, d_in), the new tokens; with the past, there are at most 256 tokens.
+        cache: the pair (keys, values) of an earlier call, of shapes
             (batch, num_heads, seen, head_dim), (batch, num_heads, seen, head_dim), or None if
             there is no past.
 
     Returns:
         A pair (out, cache). `out` is (batch, tokens, d_out), for the new tokens only. The new cache
-        is (keys, values) of all tokens so far, total = seen + tokens of them:
-        (batch, num_heads, total, head_dim), (batch, num_heads, total, head_dim). What your cache
-        holds is up to you, as long as its shapes are these.
+        is the pair (keys, values) for all tokens so far, total = seen + tokens:
+        (batch, num_heads, total, head_dim), (batch, num_heads, total, head_dim). Your cache may
+        hold other numbers than keys and values, as long as it has these shapes.
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
-        bias: W_query, W_key and W_value have no bias, the last layer has a bias. Nothing else is
+        bias: W_query, W_key and W_value have no bias; the last layer has a bias. Nothing else is
             learned.
         batch: Sentences of a batch never see one another, however large a sentence's scores are.
         large: Scores of a head may be as large as 800, and no head changes the result of another
             head; scores of the future are at most 80 higher than those of the past.
-        device: The mask is on the module's device: a buffer, or built on the input's device.
+        device: The mask is on the module's device: it is a buffer, or is built on the input's
+            device.
         dtype: After `.double()`, everything is computed in float64, the cache too; the root may be
             taken in float32.
         unchanged: `x` and the cache that comes in stay as they were.
         gradients: Gradients flow to the input and to every parameter, with a cache too.
-        cost: The past is not projected again: one new token after 64 takes at most twice the work
-            of one after 16, and each element that leaves torch through .item(), .tolist(), float()
-            or iteration counts as one operation.
+        cost: The past is not projected again: a new token after 64 tokens takes at most twice the
+            work of a new token after 16; each element that leaves torch through .item(), .tolist(),
+            float() or iteration counts as one operation.
 
-    Example: identity matrices and zero biases; two tokens first, and then a third. The last line is
-    what the third token gets when all three come at once.
+    Example: identity matrices and zero biases; two tokens first, and then a third. When all three
+    tokens come at once, the third gets the same output as in the last line.
 
     >>> attention = CachedAttention(2, 2, 1)
     >>> for weight in attention.parameters():
@@ -269,7 +270,7 @@ class CachedAttention(nn.Module):
 
 
 class LatentAttention(nn.Module):
-    """Compute causal multi-head attention whose keys and values come out of one small vector.
+    """Compute causal multi-head attention whose keys and values are made from one small vector.
 
         queries = W_query(x)          latent = W_down(x)
         keys    = W_up_key(latent)    values = W_up_value(latent)
@@ -281,19 +282,19 @@ class LatentAttention(nn.Module):
     d_out / num_heads, a token attends to itself and to the tokens before it, and a linear layer
     W_out, d_out to d_out, mixes the heads at the end.
 
-    A query times (W_up_key times latent) is (query times W_up_key) times latent. So one can compare
-    queries with latents, and never unpack the keys. You may do so here, or unpack them: the numbers
-    are the same, and the scale is √head_dim in both cases.
+    A query times (W_up_key times latent) is (query times W_up_key) times latent. So you may compare
+    queries with latents, without unpacking the keys. The numbers are the same in both ways, and so
+    is the scale √head_dim.
 
     Why: a model that writes has to keep only the latents, because keys and values can be unpacked
-    again. That is d_latent numbers for a token instead of 2 · d_out, and yet every head has keys
-    and values of its own.
+    again. A latent has d_latent numbers for each token instead of 2 · d_out, and yet every head has
+    keys and values of its own.
 
     Made with:
-        d_in: int, features of a token that comes in.
-        d_out: int, features of a token that goes out, a multiple of num_heads.
-        num_heads: int, heads of queries, of keys and of values.
-        d_latent: int, numbers in the latent of a token; any number, small or large.
+        d_in: int, the number of features of an input token.
+        d_out: int, the number of features of an output token, a multiple of num_heads.
+        num_heads: int, the number of heads of queries, keys and values.
+        d_latent: int, the number of features of a latent, small or large.
 
     Takes:
         x: (batch, tokens, d_in), sentences of any length.
@@ -309,14 +310,15 @@ class LatentAttention(nn.Module):
         batch: Sentences of a batch never see one another, however large a sentence's scores are.
         large: Scores of a head may be as large as 800, and no head changes the result of another
             head; scores of the future are at most 80 higher than those of the past.
-        device: The mask is on the module's device: a buffer, or built on the input's device.
+        device: The mask is on the module's device: it is a buffer, or is built on the input's
+            device.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
     Example: identity matrices and zero biases. A latent of two numbers holds the first two features
-    of a token. The other two are lost, and head 1 is left with zeros.
+    of a token. The other two features are lost, so head 1 has only zeros.
 
     >>> attention = LatentAttention(4, 4, 2, 2)
     >>> for weight in attention.parameters():
@@ -325,9 +327,9 @@ class LatentAttention(nn.Module):
     tensor([[[1.0000, 0.0000, 0.0000, 0.0000],
              [0.0558, 1.8884, 0.0000, 0.0000]]])
 
-    Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, https://arxiv.org/abs/2405.04434. The
-    model itself also compresses its queries, puts a norm on the latent, and gives queries and keys
-    a few more features for positions. These three are left out here.
+    Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, https://arxiv.org/abs/2405.04434.
+    DeepSeek-V2 also compresses its queries, puts a norm on the latent, and gives queries and keys a
+    few more features for positions. These three steps are left out here.
     """
 
     def __init__(self, d_in: int, d_out: int, num_heads: int, d_latent: int) -> None:

@@ -4,8 +4,8 @@ One softmax gives each token one way to share out its attention. Several heads, 
 queries, keys and values, can look for several things at once. You write this twice: as a list of
 heads, which is easy to read, and as one wide projection cut into heads, which real models run.
 
-Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
-them. In `F.scaled_dot_product_attention`, True means the opposite.
+Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
+`F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
 
 Arguments are passed by position, in the order of the signatures. Names and initial values of a
 module's parameters are free. Queries, keys and values may share one fused layer, and layers may be
@@ -46,8 +46,9 @@ def split_heads(
         (batch, num_heads, tokens, head_dim): the heads, in front of the tokens.
 
     Rules:
-        divides: When num_heads does not divide d_out, an exception is raised, any ordinary one.
-        dtype: float64 in, float64 out, to its full precision.
+        divides: If num_heads does not divide d_out, the function raises an exception, of any
+            ordinary type.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `x` stays as it was.
         gradients: Gradients flow back to `x`.
 
@@ -78,8 +79,8 @@ def merge_heads(
     This undoes `split_heads`: in each token, the features of head 0 come first, then those of
     head 1, and so on.
 
-    Why: any reshape gives the right *shape*, but only one way gives each token its own features
-    back. A model with a wrong one still trains, only worse, and no error tells you.
+    Why: any reshape gives the right *shape*, but only one order of the numbers gives each token its
+    own features back. A model with a wrong order still trains, but worse, and raises no error.
 
     Takes:
         x: (batch, num_heads, tokens, head_dim), the heads as `split_heads` returns them.
@@ -88,12 +89,12 @@ def merge_heads(
         (batch, tokens, num_heads*head_dim): one row of features per token.
 
     Rules:
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `x` stays as it was.
         gradients: Gradients flow back to `x`.
 
-    Example: two heads, two tokens, two features a head. The first token is 0, 1 in head 0 and
-    2, 3 in head 1.
+    Example: two heads, two tokens, two features in each head. The first token has the features 0, 1
+    in head 0 and 2, 3 in head 1.
 
     >>> x = torch.tensor([[[[0.0, 1.0], [4.0, 5.0]], [[2.0, 3.0], [6.0, 7.0]]]])
     >>> merge_heads(x)
@@ -123,7 +124,7 @@ class MultiHeadAttentionWrapper(nn.Module):
     Made with:
         d_in: int, the number of features of an input token.
         d_out: int, the width of each head.
-        context_length: int, the length of the longest sentence; longer ones are not tested.
+        context_length: int, the length of the longest sentence; longer sentences are not tested.
         dropout: float, 0 ≤ dropout < 1, the probability with which an attention weight is dropped
             in training.
         num_heads: int, the number of heads.
@@ -140,21 +141,22 @@ class MultiHeadAttentionWrapper(nn.Module):
             `nn.MultiheadAttention`) is off limits; torch's softmax and your own functions are
             welcome.
         parameters: `.parameters()` yields the weights of every head, so that they can be trained.
-        shorter: Sentences may be shorter than `context_length`, and of another length in each
-            call.
+        shorter: Sentences may be shorter than `context_length`, and each call may have another
+            length.
         batch: Sentences of a batch never see one another.
         bias: Queries, keys and values have a bias only if `qkv_bias` is True. Nothing else is
             learned.
         dropout: In training, each weight of each head is dropped by itself, and kept weights are
-            divided by 1 - `dropout`; we judge this by statistics, not by your random numbers.
+            divided by 1 - `dropout`. Tests judge the statistics, not your random numbers.
         eval: After `.eval()` nothing is dropped.
-        device: The mask is on the module's device: a buffer, or built on the input's device.
+        device: The mask is on the module's device: it is a buffer, or is built on the input's
+            device.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
-    Example: with every weight matrix the identity, both heads agree, and their result appears
+    Example: every weight matrix is the identity, so both heads give the same result, and it appears
     twice.
 
     >>> attention = MultiHeadAttentionWrapper(2, 2, 4, 0.0, 2)
@@ -198,7 +200,7 @@ class MultiHeadAttention(nn.Module):
 
     W_query, W_key, W_value and out_proj are linear layers, each d_out wide. The heads share this
     width: head_dim is d_out / num_heads, and head h gets the columns that `split_heads` gives it.
-    No query sees a key that comes after it. At the end out_proj mixes what the heads found.
+    No query sees a key that comes after it. At the end out_proj mixes the results of the heads.
 
     Why: one large product keeps a GPU far busier than many small ones. This is the layer inside
     GPT-like models.
@@ -206,7 +208,7 @@ class MultiHeadAttention(nn.Module):
     Made with:
         d_in: int, the number of features of an input token.
         d_out: int, the width of the layer, all heads together.
-        context_length: int, the length of the longest sentence; longer ones are not tested.
+        context_length: int, the length of the longest sentence; longer sentences are not tested.
         dropout: float, 0 ≤ dropout < 1, the probability with which an attention weight is dropped
             in training.
         num_heads: int, the number of heads.
@@ -222,18 +224,19 @@ class MultiHeadAttention(nn.Module):
         forbidden: Ready-made attention (`F.scaled_dot_product_attention`,
             `nn.MultiheadAttention`) is off limits; torch's softmax and your own functions are
             welcome.
-        divides: When num_heads does not divide d_out, the constructor raises an exception, any
-            ordinary one.
-        shorter: Sentences may be shorter than `context_length`, and of another length in each
-            call.
+        divides: If num_heads does not divide d_out, the constructor raises an exception, of any
+            ordinary type.
+        shorter: Sentences may be shorter than `context_length`, and each call may have another
+            length.
         batch: Sentences of a batch never see one another.
         heads: Heads never see one another before `out_proj`, however large a head's scores are.
         bias: Queries, keys and values have a bias only if `qkv_bias` is True; `out_proj` always
-            has one. Nothing else is learned.
+            has a bias. Nothing else is learned.
         dropout: In training, each weight of each head is dropped by itself, and kept weights are
-            divided by 1 - `dropout`; we judge this by statistics, not by your random numbers.
+            divided by 1 - `dropout`. Tests judge the statistics, not your random numbers.
         eval: After `.eval()` nothing is dropped.
-        device: The mask is on the module's device: a buffer, or built on the input's device.
+        device: The mask is on the module's device: it is a buffer, or is built on the input's
+            device.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
             in float32.
         unchanged: `x` stays as it was.

@@ -2,11 +2,12 @@
 
 Attention by itself does not know the order of tokens. If you shuffle the keys, and their values in
 the same way, every query gets the same result. Word order must be added. Here are four ways: add
-waves to the tokens, rotate queries and keys, lower the scores of distant keys, or hide them.
+waves to the tokens, rotate queries and keys, lower the scores of distant keys, or hide those keys.
 
-Positions count from 0, as in Python, and stay below 128 in the tests. Masks in this kit are boolean
-and True where a query may NOT look, just as `masked_fill` wants them. In
-`F.scaled_dot_product_attention`, True means the opposite.
+Positions count from 0, as in Python, and stay below 128 in the tests.
+
+Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
+`F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ def sinusoidal_positions(num_tokens: int, d_model: int) -> Float[Tensor, "num_to
 
     Row p belongs to position p. Features 2i and 2i + 1 are pair i: a sine and a cosine, side by
     side, of the same angle in radians. Pair 0 turns by one radian per token, and each next pair
-    more slowly. It works like the hands of a clock: the fast hand tells neighbours apart, the slow
-    one morning from evening.
+    turns more slowly. The pairs are like the hands of a clock: the fast hand separates one minute
+    from the next, the slow hand separates morning from evening.
 
-    Some code puts all the sines in the left half and all the cosines in the right half. Those are
-    the same numbers in other places. Here they alternate, as in the paper.
+    Some code puts all sines in the left half and all cosines in the right half. The numbers are the
+    same, but their places differ. Here sines and cosines alternate, as in the paper.
 
-    Why: the row is added to the token before the first layer, and tells the model where the token
-    is. Nothing has to be learned for it. Two waves of each speed, because then moving by k tokens
-    turns each pair by a fixed angle, from any position. So a model can learn "three tokens back".
+    Why: a model adds row p to the token at position p, and so knows where the token is. The table
+    needs no training. With a sine and a cosine of each speed, a step by k tokens turns each pair by
+    the same angle from any position. So a model can learn "three tokens back".
 
     Takes:
         num_tokens: int, at least 1.
@@ -70,35 +71,35 @@ def apply_rope(
         out[2i]     = x[2i] · cos a - x[2i + 1] · sin a
         out[2i + 1] = x[2i] · sin a + x[2i + 1] · cos a      with a = p · theta^(-2i / d)
 
-    This is for one token at position p. Its d features are d/2 pairs of neighbours: (0, 1), (2, 3),
-    … Each pair is a point in a plane, which rotates around the origin, counterclockwise. The angles
+    The formula is for one token at position p. Its d features form d/2 pairs: (0, 1), (2, 3), …
+    Each pair is a point in a plane, and is rotated around the origin, counterclockwise. The angles
     are those of `sinusoidal_positions`, in radians.
 
-    Many models pair feature i with feature i + d/2 instead of its neighbour (GPT-NeoX, and Llama in
-    the Transformers library). That works as well, but the two must not be mixed.
+    Many models pair feature i with feature i + d/2 (GPT-NeoX, and Llama in the Transformers
+    library). That works as well, but weights trained with one pairing do not fit the other.
 
     Why: rotate queries and keys, and leave the values as they are. Then the dot product of a query
-    at position m and a key at position n depends on m - n only. Scores know how far apart two
-    tokens are, and not where the sentence starts. A rotation changes no lengths.
+    at position m and a key at position n depends on m - n only. So a score depends on the distance
+    of two tokens, not on their place in the text. A rotation keeps the length of every vector.
 
     Takes:
         x: (..., tokens, d), for example (batch, heads, tokens, d); d is even.
         positions: int (tokens,), one for each token, the same for every batch row and head.
-        theta: float, the base of the speeds.
+        theta: float, the base of the angles in the formula.
 
     Returns:
         (..., tokens, d): the rotated tokens.
 
     Rules:
         leading: `x` may have any number of leading dimensions, or none.
-        positions: Positions need not start at 0, be in order, or be neighbours.
-        sizes: A single token and a single pair are enough.
-        dtype: float64 in, float64 out, to its full precision: the angles as well.
+        positions: Positions need not start at 0, be in order, or be consecutive.
+        sizes: The function also works for a single token and for a single pair.
+        dtype: float64 in, float64 out, in full precision. This includes the angles.
         unchanged: `x` and `positions` stay as they were.
         gradients: Gradients flow back to `x`.
 
-    Example: twice the same token. At position 0 nothing turns. At position 2 the first pair turns
-    by 2 and the second by 0.02.
+    Example: the same token at two positions. At position 0 no pair turns. At position 2 the first
+    pair turns by 2 and the second by 0.02.
 
     >>> x = torch.tensor([[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
     >>> apply_rope(x, torch.tensor([0, 2]))
@@ -120,15 +121,15 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Float[Tensor, "num_heads num_
         slopeₕ        = 2^(-8 (h + 1) / num_heads)   for h = 0, …, num_heads - 1
 
     q and k are the positions of a query and a key. The bias is *added* to the scores before the
-    softmax: 0 for the token itself, one slope lower for every step back. Minus infinity hides the
-    future. It is `-torch.inf`, not a large negative number.
+    softmax: 0 for the token itself, and lower by one slope for every step back. Minus infinity
+    hides the future; write `-torch.inf`, not a large negative number.
 
     Eight heads have the slopes 1/2, 1/4, …, 1/256; two heads have 1/16 and 1/256. The first head
     has the largest slope, and no slope is 1.
 
-    Why: with this bias the tokens need no positions of their own. Heads with a large slope attend
-    to near tokens, heads with a small slope reach far. A sentence longer than those seen in
-    training brings lower numbers, but no new kind of number.
+    Why: with this bias, no positions are added to the tokens. Heads with a large slope attend to
+    near tokens, heads with a small slope reach far. If a sentence is longer than all sentences in
+    training, its largest distances get lower biases, but they need no new weights.
 
     Takes:
         num_heads: int, a power of two, 1 included. (For other numbers, the authors' code chooses
@@ -141,7 +142,8 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Float[Tensor, "num_heads num_
     Rules:
         sizes: The bias is right for a single head, for a single token, and for 100 tokens.
 
-    Example: two heads, three tokens. The first head falls by 1/16 per step, the second by 1/256.
+    Example: two heads, three tokens. The bias falls by 1/16 per step in the first head, and by
+    1/256 in the second.
 
     >>> alibi_bias(2, 3)
     tensor([[[ 0.0000,    -inf,    -inf],
@@ -165,15 +167,16 @@ def sliding_window_mask(num_tokens: int, window: int) -> Bool[Tensor, "num_token
         mask[q, k] = True    everywhere else
 
     Rows are queries, columns are keys, and True means that the query may NOT look. A token sees
-    `window` tokens: itself and the window - 1 right before it. Near the beginning there are fewer.
+    `window` tokens: itself and the window - 1 tokens right before it. Near the beginning of the
+    text, it sees fewer.
 
     Papers differ on whether the window counts the token itself; here it does. Longformer looks to
-    both sides, half a window to each. Mistral 7B looks back only, as we do. Its text gives the
-    positions from i - W to i, which are W + 1, and its figure for W = 3 shows three.
+    both sides, half a window to each. Mistral 7B looks back only, as we do. The text of that paper
+    gives W + 1 positions, from i - W to i, but its figure for W = 3 shows three positions.
 
-    Why: full attention pays for every pair of tokens. With a window, each token pays for a few
-    neighbours only, however long the sentence is. Information from further back still arrives, over
-    several layers: each layer reaches one window further.
+    Why: full attention computes a score for every pair of tokens. With a window, each token needs
+    only a few scores, however long the sentence is. Information from further back still arrives
+    through several layers: each layer reaches one window further.
 
     Takes:
         num_tokens: int, at least 1.

@@ -1,18 +1,18 @@
 """Unit 4, self-attention: each token gets a query, a key and a value.
 
 Unit 3 compared tokens as they were. Now three learned matrices give each token a query (what am I
-looking for?), a key (what do I have?) and a value (what do I pass on?). With them the model can
-learn what to pay attention to.
+looking for?), a key (what do I have?) and a value (what do I pass on?). With these matrices, the
+model can learn what to pay attention to.
 
 In this unit, and in all that follow:
 
-- A boolean mask is True where a query may NOT look, just as `masked_fill` wants it. In
-  `F.scaled_dot_product_attention`, True means the opposite.
+- A boolean mask is True where a query may NOT look, as `masked_fill` expects.
+  `F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
 - "Ready-made attention functions" are `F.scaled_dot_product_attention`, `nn.MultiheadAttention`
-  and their relatives. Torch's softmax is no such function. You may call your own earlier answers.
-- The tests pass constructor arguments by position, in the order given here. Names and initial
-  values of your layers and parameters are free. The tests find queries, keys and values in your
-  module and set the weights themselves.
+  and similar functions of torch. You may call torch's softmax and your own earlier answers.
+- The tests pass constructor arguments by position, in the order given here. You may choose the
+  names and the initial values of your layers and parameters. The tests find the weights of queries,
+  keys and values in your module, and replace them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ def linear_by_hand(
     Torch stores the weight as (d_out, d_in), one row for each *output* feature, and so do we. In
     the formula, x and y are one vector each; a tensor holds many of them.
 
-    Why: nearly every number in a transformer comes out of a linear layer. It works on the last
-    dimension only and keeps all others as they are. So one function serves a vector, a sentence and
-    a batch of sentences.
+    Why: nearly every number in a transformer comes out of a linear layer. A linear layer changes
+    only the last dimension. So one function serves a vector, a sentence and a batch of sentences.
 
     Takes:
         x: (..., d_in), the input features.
@@ -56,11 +55,12 @@ def linear_by_hand(
         bias: With a bias of None, nothing is added.
         forbidden: Torch's own linear functions are off limits (`nn.Linear`, `F.linear`,
             `F.bilinear`); matrix products are welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `x`, `weight` and `bias` stay as they were.
         gradients: Gradients flow back to `x`, `weight` and `bias`.
 
-    Example: two features in, three out: the first, the second, and their sum, plus 10, 20 and 30.
+    Example: two input features become three output features: the first, the second, and their sum.
+    The biases add 10, 20 and 30.
 
     >>> x = torch.tensor([1.0, 2.0])
     >>> weight = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -89,11 +89,11 @@ def project_qkv(
         keys    = inputs · W_key
         values  = inputs · W_value
 
-    Tokens are *rows* of the inputs. Be careful when d_in equals d_out: a product in the wrong order
-    then has the right shape and the wrong numbers.
+    Tokens are *rows* of the inputs. Be careful when d_in equals d_out: a product with a transposed
+    matrix then has the right shape and the wrong numbers.
 
-    Why: searching and being found are different roles. What makes a token easy to find (its key)
-    need not be what it passes on (its value). Three matrices let the model learn all three.
+    Why: a token has three roles. It searches (with its query), it is found (by its key), and it
+    passes something on (its value). A matrix for each role lets the model learn all three.
 
     Takes:
         inputs: (..., tokens, d_in), one row for each token.
@@ -107,7 +107,7 @@ def project_qkv(
 
     Rules:
         leading: `inputs` may have any number of leading dimensions, or none.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: The inputs and the matrices stay as they were.
         gradients: Gradients flow back to the inputs and to all three matrices.
 
@@ -149,7 +149,7 @@ def scaled_scores(
 
     Takes:
         queries: (..., queries, d_k).
-        keys: (..., keys, d_k), as many as the queries, or more, or fewer.
+        keys: (..., keys, d_k). There may be more or fewer keys than queries.
 
     Returns:
         (..., queries, keys): the scores.
@@ -157,7 +157,7 @@ def scaled_scores(
     Rules:
         leading: There may be any number of leading dimensions, or none.
         forbidden: Ready-made attention functions are off limits.
-        dtype: float64 in, float64 out, to its full precision, though the root may be
+        dtype: float64 in, float64 out, in full precision, though the root may be
             taken in float32.
         unchanged: `queries` and `keys` stay as they were.
         gradients: Gradients flow back to `queries` and `keys`.
@@ -181,15 +181,15 @@ def scaled_dot_product_attention(
     values: Float[Tensor, "... keys d_v"],
     mask: Bool[Tensor, "... queries keys"] | None = None,
 ) -> Float[Tensor, "... queries d_v"]:
-    """Mix the values for each query, in proportions given by how well it matches the keys.
+    """Mix the values for each query, weighted by how well the query matches each key.
 
         output = softmax(queries · keysᵀ / √d_k) · values
 
     The softmax runs over the keys: the weights of each query sum to one. If there is a mask, the
-    softmax leaves out the keys that it hides. The paper writes Attention(Q, K, V) for all of this.
+    softmax leaves out the hidden keys. The paper calls the whole computation Attention(Q, K, V).
 
-    Why: this is *the* formula of the transformer. Most of this course decides what goes into it, or
-    computes it faster.
+    Why: this is *the* formula of the transformer. Most of this course prepares the inputs of this
+    formula, or computes it faster.
 
     Takes:
         queries: (..., queries, d_k).
@@ -208,12 +208,12 @@ def scaled_dot_product_attention(
         hidden: A hidden key gets no weight at all, even where all visible scores are near -1000;
             hidden scores are at most 80 higher than visible ones.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `queries`, `keys`, `values` and `mask` stay as they were.
         gradients: Gradients flow back to `queries`, `keys` and `values`.
 
-    Example: queries of zeros match all keys equally well. The first may not see the second key, so
-    it gets the first value whole; the second gets half of each.
+    Example: queries of zeros match all keys equally well. The first query may not see the second
+    key, so it gets the whole first value. The second query gets half of each value.
 
     >>> queries = torch.zeros(2, 4)
     >>> keys = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
@@ -236,10 +236,10 @@ class SelfAttention_v1(nn.Module):
 
     Attention is that of `scaled_dot_product_attention`, without a mask: every token sees every
     token. Create three `nn.Parameter` of shape (d_in, d_out), with random numbers. We call them
-    `W_query`, `W_key` and `W_value`. How you initialise the weights is up to you, and matrices of
-    (d_out, d_in), used transposed, make the same layer.
+    `W_query`, `W_key` and `W_value`. You may initialise them in any way. Matrices of shape
+    (d_out, d_in), used transposed, are accepted as well.
 
-    Why: torch trains what it finds in a module. An `nn.Parameter` that you put on `self` is found
+    Why: torch trains the parameters of a module. An `nn.Parameter` that you put on `self` is found
     by `.parameters()`, moves with `.to()`, and is saved with the model. A plain tensor gets none of
     this.
 
@@ -295,9 +295,9 @@ class SelfAttention_v2(nn.Module):
     Attention is the same as in v1: scaled scores, and every token sees every token. Make the layers
     in `__init__`. A layer that is made in `forward` is new at every call, and learns nothing.
 
-    Why: `nn.Linear` starts from small weights around zero, which suit its size. `torch.rand` gives
-    only positive numbers, from 0 to 1, so sums grow with d_in. Training starts better with
-    `nn.Linear`, and most code by others is written this way.
+    Why: `nn.Linear` draws its first weights around zero, and smaller weights for a larger d_in.
+    `torch.rand` gives only positive numbers, from 0 to 1, so sums grow with d_in. Training starts
+    better with `nn.Linear`, and most published code uses it.
 
     Made with:
         d_in: int, the width of the tokens.
@@ -312,8 +312,8 @@ class SelfAttention_v2(nn.Module):
 
     Rules:
         lengths: One layer takes sentences of different lengths, a single token included.
-        bias: All three layers have a bias if `qkv_bias` is True, and none has one if it is False,
-            the default. Nothing else is learned.
+        bias: All three layers have a bias if `qkv_bias` is True, and no layer has a bias if it is
+            False, the default. Nothing else is learned.
         forbidden: Ready-made attention functions are off limits; your own earlier answers are
             welcome.
         dtype: After `.double()`, everything is computed in float64, though the root may be taken
@@ -321,7 +321,7 @@ class SelfAttention_v2(nn.Module):
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
-    Example: with every weight matrix the identity, and no bias, the result is that of v1.
+    Example: every weight matrix is the identity, and there is no bias. The result is that of v1.
 
     >>> attention = SelfAttention_v2(2, 2)
     >>> for weight in attention.parameters():
@@ -345,7 +345,7 @@ class SelfAttention_v2(nn.Module):
 
 
 def v1_weights_from_v2(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Convert the weights of a v2 for a v1, so that both give the same output.
+    """Convert the weights of a SelfAttention_v2 for a SelfAttention_v1 with the same output.
 
         result["W_query"] = state["W_query.weight"]ᵀ
         result["W_key"]   = state["W_key.weight"]ᵀ
@@ -354,13 +354,13 @@ def v1_weights_from_v2(state: dict[str, Tensor]) -> dict[str, Tensor]:
     Here the names matter: use exactly these, whatever your own classes use. Gradients are not
     tested.
 
-    Why: the two versions keep the same matrix in different layouts. v1 computes `x @ W`;
+    Why: the two versions keep the same matrix in different layouts. v1 computes `x @ W`; in v2,
     `nn.Linear` stores one row for each output feature. Be careful when d_in = d_out: a wrong layout
     then loads without an error, and only the outputs are wrong.
 
     Takes:
-        state: what `state_dict()` of a SelfAttention_v2 without biases returns, a dict with the
-            keys `W_query.weight`, `W_key.weight` and `W_value.weight`, each (d_out, d_in).
+        state: the `state_dict()` of a SelfAttention_v2 without biases: a dict with the keys
+            `W_query.weight`, `W_key.weight` and `W_value.weight`, each (d_out, d_in).
 
     Returns:
         a dict with the keys `W_query`, `W_key` and `W_value`, each (d_in, d_out), which a
@@ -371,7 +371,7 @@ def v1_weights_from_v2(state: dict[str, Tensor]) -> dict[str, Tensor]:
         dtype: The matrices keep their dtype.
         unchanged: `state` and its matrices stay as they were.
 
-    Example: a v2 with d_in = 3 and d_out = 2 keeps (2, 3) matrices, a v1 keeps (3, 2).
+    Example: with d_in = 3 and d_out = 2, a v2 has (2, 3) matrices, and a v1 has (3, 2) matrices.
 
     >>> weight = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     >>> state = {"W_query.weight": weight, "W_key.weight": weight, "W_value.weight": weight}
@@ -397,13 +397,13 @@ class CausalHead(nn.Module):
         weights[t, s] = 0                                        where s > t
         output[t]     = Σₛ weights[t, s] · value[s]
 
-    Three linear layers, d_in to head_size, make keys, queries and values; ours are `key`, `query`
-    and `value`. Hiding later tokens works as in `running_mean_softmax`; unit 5 has more on the
-    mask. Compare the weights with and without the scaling: the scaled head spreads its attention
-    more.
+    Three linear layers, d_in to head_size, compute keys, queries and values; ours are called `key`,
+    `query` and `value`. Hide later tokens as in `running_mean_softmax`; unit 5 explains the mask.
+    Compare the weights with and without the scaling: a scaled head spreads its attention over more
+    tokens.
 
-    Why: this is the head of a small GPT. The output at one time step depends on nothing that comes
-    after it. So the model can learn to predict the next token without having seen it.
+    Why: this is the head of a small GPT. The output at one time step does not depend on later
+    tokens. So the model can learn to predict the next token without having seen it.
 
     Made with:
         d_in: int, the width of the tokens.

@@ -1,9 +1,10 @@
 """Unit 3, simple_attention: attention without weights to train.
 
-Every token looks at all tokens, itself included, and becomes a mix of them: more of those that
-resemble it. There are three steps: *scores* (dot products), *weights* (softmax) and *context*
-(weighted sum). Nothing is learned yet, nothing is scaled, nothing is masked. From this unit on
-you may call torch.softmax. `inputs` is (tokens, d_in): a row per token, counted from zero.
+Every token looks at all tokens, itself included, and becomes a mix of them, in which similar tokens
+have larger shares. There are three steps: *scores* (dot products), *weights* (softmax) and
+*context* (weighted sum). Nothing is learned yet, nothing is scaled, nothing is masked. From this
+unit on you may call torch.softmax. `inputs` has the shape (tokens, d_in), with one row for each
+token. Tokens are counted from zero.
 """
 
 from __future__ import annotations
@@ -32,17 +33,18 @@ def attention_scores_for_query(
 
     Takes:
         inputs: (tokens, d_in), a row for each token.
-        query_index: int from 0 to tokens - 1, the row of the query; the second token is number 1.
+        query_index: int from 0 to tokens - 1, the row of the query; the second token has index 1.
 
     Returns:
         (tokens): the scores, one for each token.
 
     Rules:
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `inputs` stays as it was.
         gradients: Gradients flow back to all tokens, the query included.
 
-    Example: "Your journey starts with one step", three numbers a word. The query is "journey".
+    Example: "Your journey starts with one step", with three numbers for each word. The query is
+    "journey".
 
     >>> inputs = torch.tensor([[0.43, 0.15, 0.89], [0.55, 0.87, 0.66], [0.57, 0.85, 0.64],
     ...                        [0.22, 0.58, 0.33], [0.77, 0.25, 0.10], [0.05, 0.80, 0.55]])
@@ -62,8 +64,8 @@ def attention_scores_loop(
 
         scores[i, j] = Σₖ inputs[i, k] · inputs[j, k]
 
-    Row i belongs to token i as a query, column j to token j as a key. Two loops with a dot product
-    inside are what this exercise has in mind; any other way is right as well.
+    Row i belongs to token i as a query, column j to token j as a key. Write two loops with a dot
+    product inside; any other way is accepted as well.
 
     Why: once you have written the two loops yourself, the single product of the next exercise
     is no longer a magic formula.
@@ -75,10 +77,11 @@ def attention_scores_loop(
         (tokens, tokens): the scores, a row for each query.
 
     Rules:
-        dtype: float64 in, float64 out, to its full precision; a table that you fill yourself has
-            torch's default dtype unless you say otherwise.
+        dtype: float64 in, float64 out, in full precision. Torch makes a new table in float32
+            unless you pass a dtype.
         unchanged: `inputs` stays as it was.
-        gradients: Gradients flow back to all tokens; a number taken out with `.item()` has none.
+        gradients: Gradients flow back to all tokens; a number taken out with `.item()` has no
+            gradient.
 
     Example: token 2 is the sum of the other two, so it is similar to both.
 
@@ -101,11 +104,11 @@ def attention_scores(
 
         scores[i, j] = Σₖ inputs[i, k] · inputs[j, k]
 
-    These are the scores of `attention_scores_loop`, without a loop. If your result is
+    These are the scores of `attention_scores_loop`, without a loop. If your result has the shape
     (d_in, d_in), you compared channels, not tokens.
 
-    Why: a matrix product *is* a table of dot products, rows of the left matrix with columns of
-    the right one. Your tokens are rows. What must happen to them on the right-hand side?
+    Why: a matrix product *is* a table of dot products: of the rows of the left matrix with the
+    columns of the right matrix. Your tokens are rows. What must happen to them on the right side?
 
     Takes:
         inputs: (tokens, d_in), a row for each token.
@@ -114,11 +117,12 @@ def attention_scores(
         (tokens, tokens): the scores, a row for each query.
 
     Rules:
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `inputs` stays as it was.
         gradients: Gradients flow back to all tokens, as queries and as keys.
-        loops: The number of tensor operations does not grow with the tokens; each element that
-            leaves torch through .item(), .tolist(), float() or iteration counts as one operation.
+        loops: The number of tensor operations does not grow with the number of tokens; each element
+            that leaves torch through .item(), .tolist(), float() or iteration counts as one
+            operation.
 
     Example: two tokens with three numbers each give four scores.
 
@@ -143,9 +147,9 @@ def attention_weights(
 
     Each row sums to one. The scores are not divided by √d_in yet: that comes in unit 4.
 
-    Why: row i says how much of each token goes into the new token i. Scores are symmetric here,
-    since i · j = j · i. Weights are not: each query divides by a sum of its own. So the axis of
-    the softmax matters, though the matrix is square.
+    Why: row i says how much of each token goes into the new token i. The scores are symmetric here:
+    scores[i, j] = scores[j, i]. The weights are not symmetric, because each row is divided by its
+    own sum. So a softmax along the wrong axis gives wrong weights, although their shape is right.
 
     Takes:
         inputs: (tokens, d_in), a row for each token. All scores lie between -80 and 80.
@@ -155,11 +159,11 @@ def attention_weights(
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `inputs` stays as it was.
         gradients: Gradients flow back to all tokens, as queries and as keys.
 
-    Example: read it by rows. Token 2 gives most of its attention to itself.
+    Example: each row belongs to one query. Token 2 gives most of its attention to itself.
 
     >>> inputs = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> attention_weights(inputs)
@@ -182,21 +186,22 @@ def context_vector(
 
     The weights are those of `attention_weights`: a softmax of plain dot products, not scaled.
 
-    Why: this vector is what attention is for. It takes the place of the query, and carries what
-    is relevant to the query in the whole sequence.
+    Why: attention exists to compute this vector. It replaces the vector of the query, and collects
+    the information in the sequence that is relevant to the query.
 
     Takes:
         inputs: (tokens, d_in), a row for each token. All scores lie between -80 and 80.
-        query_index: int from 0 to tokens - 1, the row of the query; the second token is number 1.
+        query_index: int from 0 to tokens - 1, the row of the query; the second token has index 1.
 
     Returns:
         (d_in): the context vector of the query.
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `inputs` stays as it was.
-        gradients: Gradients flow back to all tokens, through the weights and through the mix.
+        gradients: Gradients flow back to all tokens, through the weights and through the weighted
+            sum.
 
     Example: the context of "journey" in "Your journey starts with one step".
 
@@ -222,9 +227,9 @@ def simple_self_attention(
     Row i is the `context_vector` of token i. Nothing is scaled and nothing is masked: a token
     looks in both directions.
 
-    Why: scores, weights and weighted sums, each one line over whole matrices, are all of
-    self-attention. The units that follow add projections, a scale, a mask and heads, but never
-    another idea of this size.
+    Why: self-attention consists of scores, weights and weighted sums, and each of these steps is
+    one line of matrix operations. The next units add projections, a scale, a mask and heads, but no
+    new idea of this size.
 
     Takes:
         inputs: (tokens, d_in), a row for each token. All scores lie between -80 and 80.
@@ -234,11 +239,12 @@ def simple_self_attention(
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `inputs` stays as it was.
-        gradients: Gradients flow back to all tokens, through the weights and through the mix.
+        gradients: Gradients flow back to all tokens, through the weights and through the weighted
+            sum.
 
-    Example: every new token is a weighted mean of the old ones, so it lies between them.
+    Example: every row of the result is a weighted mean of the three tokens.
 
     >>> inputs = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> simple_self_attention(inputs)

@@ -5,8 +5,9 @@ attention each token gets. They are never negative, and they sum to one. Softmax
 weights.
 
 You build softmax here step by step. So torch's own softmax, log_softmax, softmin and attention
-functions (and the classes of torch.nn for them) are off limits in the whole unit, and logsumexp
-in all exercises but `softmax_stable`. An answer that uses one gets no points for that exercise.
+functions (and the classes of torch.nn for them) are off limits in the whole unit. logsumexp is off
+limits in all exercises except `softmax_stable`. An answer that uses a forbidden function gets no
+points for that exercise.
 
 In a rule, full precision means all digits that the dtype has. There is one exception, in this unit
 and in all others: you may add 1e-8 to a sum of exponentials.
@@ -28,8 +29,8 @@ def normalize_by_sum(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens
 
         weights[i] = scores[i] / Σⱼ scores[j]
 
-    Why: this is the simplest way to get weights that sum to one. It breaks for negative scores, or
-    when scores cancel. Softmax exists to fix this.
+    Why: this is the simplest way to get weights that sum to one. But a negative score can get a
+    negative weight, and scores that sum to zero get no weights. Softmax solves both problems.
 
     Takes:
         scores: (tokens,), all between 0.001 and 1000. Zero and negative scores are not tested.
@@ -40,9 +41,9 @@ def normalize_by_sum(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens
     Rules:
         forbidden: Torch's softmax, log_softmax, softmin, logsumexp and attention functions are
             off limits.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `scores` stays as it was.
-        gradients: Gradients flow back to the scores, through the total too.
+        gradients: Gradients flow back to the scores, also through the total.
 
     Example: the scores sum to 8, so the score of 4 gets half of the total weight.
 
@@ -60,12 +61,12 @@ def softmax_naive(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens"]:
 
         weights[i] = exp(scores[i]) / Σⱼ exp(scores[j])
 
-    Why: exp makes every score positive and keeps their order, so a larger score always gets a
-    larger weight. Dividing by the sum makes the total one.
+    Why: exp makes all scores positive and keeps their order, so a larger score always gets a larger
+    weight. After the division by their sum, the weights sum to one.
 
     Takes:
-        scores: (tokens,), all between -80 and 80, negative ones included. Beyond 88 exp
-            overflows in float32; this is not tested here, and `softmax_stable` fixes it.
+        scores: (tokens,), all between -80 and 80. Above 88, exp overflows in float32; such scores
+            are not tested here, and `softmax_stable` handles them.
 
     Returns:
         (tokens,): the weights.
@@ -73,10 +74,10 @@ def softmax_naive(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens"]:
     Rules:
         forbidden: Torch's softmax, log_softmax, softmin, logsumexp and attention functions are
             off limits; exp is welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `scores` stays as it was.
-        gradients: Gradients flow back to the scores, through the sum too; this is asked for scores
-            between -10 and 10.
+        gradients: Gradients flow back to the scores, also through the sum, for scores between -10
+            and 10.
 
     Example: the two equal scores get equal weights, and negative scores get positive weights.
 
@@ -96,11 +97,11 @@ def softmax_rows(
 
         weights[i, j] = exp(scores[i, j]) / Σₖ exp(scores[i, k])
 
-    Row i holds the scores that query i gives to every key. Its weights are positive and sum to one
-    along the row. No row depends on another.
+    Row i holds the scores that query i gives to every key. The weights of a row are positive and
+    sum to one. No row depends on another.
 
     Why: in attention, each query distributes its own attention over the keys. A common mistake is
-    to sum over the wrong axis. On a square matrix that raises no error.
+    to sum over the wrong axis. For a square matrix, this mistake raises no error.
 
     Takes:
         scores: (queries, keys), often not square; all scores between -80 and 80. Overflow is
@@ -112,12 +113,13 @@ def softmax_rows(
     Rules:
         forbidden: Torch's softmax, log_softmax, softmin, logsumexp and attention functions are
             off limits; exp is welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `scores` stays as it was.
-        gradients: Gradients flow back to the scores, through the sums too; this is asked for
-            scores between -10 and 10.
+        gradients: Gradients flow back to the scores, also through the sums, for scores between -10
+            and 10.
 
-    Example: two queries and three keys. The first query scores all keys alike, the second does not.
+    Example: two queries and three keys. The first query gives all keys the same score, the second
+    query gives them different scores.
 
     >>> softmax_rows(torch.tensor([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0]]))
     tensor([[0.3333, 0.3333, 0.3333],
@@ -130,13 +132,13 @@ def softmax_rows(
 
 
 def softmax_stable(scores: Float[Tensor, " ..."], dim: int = -1) -> Float[Tensor, " ..."]:
-    """Compute a softmax along any dimension that is right for scores of any size.
+    """Compute a softmax along any dimension, without overflow for large scores.
 
         weights[i] = exp(scores[i]) / Σⱼ exp(scores[j])   for each slice along dim
                    = exp(scores[i] + c) / Σⱼ exp(scores[j] + c)   for every number c
 
-    A number c that is added to *all* scores of a slice cancels between the numerator and the sum.
-    Choose a c for each slice so that exp never overflows.
+    A number c that is added to *all* scores of a slice cancels out of the fraction. For each slice,
+    choose a c with which exp never overflows.
 
     Why: trained models produce large scores, and masks put -inf among them on purpose. A score of
     1000 must give a weight, not NaN.
@@ -151,17 +153,17 @@ def softmax_stable(scores: Float[Tensor, " ..."], dim: int = -1) -> Float[Tensor
         (...): the weights, in the shape of the scores.
 
     Rules:
-        large: Scores may be as large as ±1000, and those in one slice hundreds larger than those
-            in the next.
+        large: Scores may be as large as ±1000, and the scores of one slice may be hundreds larger
+            than the scores of the next.
         infinite: A score of -inf gets a weight of exactly zero.
         forbidden: Torch's softmax, log_softmax, softmin and attention functions are off limits;
             logsumexp is allowed here.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `scores` stays as it was.
-        gradients: Gradients flow back to the scores, and those of finite scores stay finite beside
-            -inf.
+        gradients: Gradients flow back to the scores; a finite score gets a finite gradient, even if
+            its slice contains -inf.
 
-    Example: a softmax over the rows, then one over the columns of the same matrix.
+    Example: first each row of a matrix becomes a distribution, then each column.
 
     >>> scores = torch.tensor([[1000.0, 1001.0], [-1000.0, float("-inf")]])
     >>> softmax_stable(scores)

@@ -1,16 +1,17 @@
-"""Unit 11, the block around attention: norms, and layers that think about each token alone.
+"""Unit 11, the block around attention: norms, and layers that work on each token alone.
 
 Attention lets tokens talk to each other. A transformer is a stack of blocks, and in every block
 two more things happen. A norm gives the numbers of a token the same size in every layer, so that a
 deep stack can be trained. A feed-forward layer then works on each token by itself, and about two
-thirds of a block's weights are in it. Here you write two forms of each: the one of GPT-2, and the
-one of today's models such as Llama.
+thirds of a block's weights are in it. Here you write two forms of both: that of GPT-2, and that of
+today's models such as Llama.
 
-This holds for all exercises of this unit but the last, where attention comes in: every token is
-computed alone, and nothing is shared among the tokens of a sentence or the sentences of a batch.
-In all of them names and initial values of parameters are free, projections may share one layer,
-and layers may be bare parameters. Arguments come by position, in the order of the
-signature. You may use your own earlier answers.
+In all exercises but the last, which contains attention, every token is computed alone: no result
+depends on another token or another sentence.
+
+In all exercises, names and initial values of parameters are free, projections may share one layer,
+and layers may be bare parameters. Arguments come by position, in the order of the signature. You
+may use your own earlier answers.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def layer_norm(
         x: (..., d), the features of each token.
         gain: (d,), what each feature is multiplied by.
         shift: (d,), what is added to each feature.
-        eps: float, 1e-5 if nothing else is said; more than 0.
+        eps: float, 1e-5 by default; more than 0.
 
     Returns:
         (..., d): the normalised rows.
@@ -57,12 +58,13 @@ def layer_norm(
         leading: There may be any number of leading dimensions, or none.
         eps: `eps` is added to the variance, under the root. The caller may pass another value.
         constant: A row of d equal numbers gives `shift`, and never NaN.
-        large: Rows around 1000 whose numbers differ by about 1 come out right to 0.01. The mean of
-            x² minus the square of the mean is wrong there: float32 has too few digits.
+        large: For rows near 1000 whose numbers differ by about 1, the result is right to 0.01. To
+            compute the variance as the mean of x² minus the square of the mean is wrong there:
+            float32 has too few digits.
         forbidden: Torch's norms (layer_norm, rms_norm, group_norm, batch_norm, instance_norm,
             normalize and their classes) are off limits, and so are ready-made attention functions.
             Means, variances and lengths of vectors are welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `x`, `gain` and `shift` stay as they were.
         gradients: Gradients flow back to `x`, `gain` and `shift`.
 
@@ -76,7 +78,7 @@ def layer_norm(
             [ 0.0000,  0.0000,  0.0000, 10.0000]])
 
     Source: Ba, Kiros and Hinton 2016, "Layer Normalization", section 3,
-    https://arxiv.org/abs/1607.06450. There is no eps there; torch and the models add one.
+    https://arxiv.org/abs/1607.06450. There is no eps there; torch and most models add one.
     """
     raise NotImplementedError
 
@@ -99,7 +101,7 @@ def rms_norm(
     Takes:
         x: (..., d), the features of each token.
         gain: (d,), what each feature is multiplied by.
-        eps: float, 1e-6 if nothing else is said; more than 0.
+        eps: float, 1e-6 by default; more than 0.
 
     Returns:
         (..., d): the normalised rows.
@@ -111,13 +113,13 @@ def rms_norm(
         forbidden: Torch's norms (layer_norm, rms_norm, group_norm, batch_norm, instance_norm,
             normalize and their classes) are off limits, and so are ready-made attention functions.
             Means and lengths of vectors are welcome.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `x` and `gain` stay as they were.
         gradients: Gradients flow back to `x` and `gain`.
 
-    Example: the squares of the first row are 1, 1, 25 and 9. Their mean is 9 and its root 3, so
-    every number is divided by 3. Then the third feature is doubled, and the last is multiplied
-    by 10.
+    Example: the squares of the first row are 1, 1, 25 and 9. Their mean is 9, and the root of 9 is
+    3, so every number is divided by 3. Then the third feature is doubled, and the last is
+    multiplied by 10.
 
     >>> x = torch.tensor([[1.0, 1.0, 5.0, 3.0], [0.0, 0.0, 0.0, 0.0]])
     >>> rms_norm(x, torch.tensor([1.0, 1.0, 2.0, 10.0]))
@@ -125,21 +127,21 @@ def rms_norm(
             [ 0.0000,  0.0000,  0.0000,  0.0000]])
 
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", section 3,
-    https://arxiv.org/abs/1910.07467. There is no eps there; torch and the models add one.
+    https://arxiv.org/abs/1910.07467. There is no eps there; torch and most models add one.
     """
     raise NotImplementedError
 
 
 def gelu(x: Float[Tensor, " ..."]) -> Float[Tensor, " ..."]:
-    """Compute the GELU of every number: the number times the chance that a normal value is smaller.
+    """Compute the GELU of every number x: x times the probability of a normal value below x.
 
         gelu(x) = x · Φ(x)
         Φ(x)    = (1 + erf(x / √2)) / 2
 
-    Φ(x) is the chance that a number drawn from the standard normal distribution is smaller than
-    x: nearly 0 at -4, one half at 0, nearly 1 at 4. So large numbers pass as they are, very
-    negative ones become 0, and in between the change is smooth. `torch.erf` is welcome, and so are
-    `torch.erfc` and `torch.special.ndtr`.
+    Φ(x) is the probability that a number drawn from the standard normal distribution is smaller
+    than x: nearly 0 at -4, one half at 0, nearly 1 at 4. So large numbers stay nearly the same,
+    very negative numbers become nearly 0, and in between the change is smooth. `torch.erf` is
+    welcome, and so are `torch.erfc` and `torch.special.ndtr`.
 
     Why: without a nonlinear function between them, two linear layers do no more than one. ReLU,
     max(0, x), is nonlinear too, but it has a kink at 0 and gives no gradient to negative numbers. A
@@ -149,21 +151,22 @@ def gelu(x: Float[Tensor, " ..."]) -> Float[Tensor, " ..."]:
         x: (...), finite numbers.
 
     Returns:
-        (...): the GELU of each.
+        (...): the GELU of each number.
 
     Rules:
-        gelu: Φ is the exact one. GPT-2 and many books use an approximation by tanh, 0.5 · x · (1 +
-            tanh(√(2/π) · (x + 0.044715 · x³))). It is off by up to 0.00047, near ±2.7, and one test
-            sees that.
+        gelu: Φ is exact. GPT-2 and many books use an approximation by tanh, 0.5 · x · (1 +
+            tanh(√(2/π) · (x + 0.044715 · x³))). Its error is up to 0.00047, near ±2.7, and one test
+            detects this error.
         leading: There may be any number of dimensions, or none.
         large: Numbers as large as ±1000 come out right, without NaN.
         forbidden: Torch's gelu and its class are off limits, and so are ready-made attention
             functions.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `x` stays as it was.
         gradients: Gradients flow back to `x`.
 
-    Example: -1 is larger than 0.1587 of all normal numbers, and 1 is larger than 0.8413 of them.
+    Example: a normal value is below -1 with probability 0.1587, and below 1 with probability
+    0.8413.
 
     >>> gelu(torch.tensor([-1.0, 0.0, 1.0, 3.0]))
     tensor([-0.1587,  0.0000,  0.8413,  2.9960])
@@ -175,20 +178,21 @@ def gelu(x: Float[Tensor, " ..."]) -> Float[Tensor, " ..."]:
 
 
 class FeedForward(nn.Module):
-    """Compute a feed-forward layer: each token is widened, bent by a GELU, and brought back.
+    """Compute a feed-forward layer: widen each token, apply a GELU, and narrow it again.
 
         hidden = gelu(up(x))
         out    = down(hidden)
 
-    `up` is a linear layer from d_model to d_hidden, `down` one from d_hidden to d_model. Both have
-    a bias. There is no dropout, and x is not added at the end: that is the work of the block.
+    `up` is a linear layer from d_model to d_hidden, and `down` is a linear layer from d_hidden to
+    d_model. Both have a bias. There is no dropout, and x is not added at the end: the block does
+    that.
 
     Why: attention only makes weighted sums of values. The feed-forward layer combines the features
     of a token in a way that is not linear. d_hidden is usually 4 · d_model.
 
     Made with:
-        d_model: int, features of a token, before and after.
-        d_hidden: int, features of a token in between, any number, small or large.
+        d_model: int, the number of features of a token, before and after the layer.
+        d_hidden: int, the number of features between `up` and `down`, small or large.
 
     Takes:
         x: (batch, tokens, d_model), sentences of any length.
@@ -199,7 +203,7 @@ class FeedForward(nn.Module):
     Rules:
         forbidden: Ready-made attention and transformer layers are off limits. `nn.GELU`, `F.gelu`
             and your own `gelu` are welcome.
-        gelu: The GELU is the exact one, and no approximation. One test sees the difference.
+        gelu: The GELU is exact, not an approximation. One test detects the difference.
         bias: Both layers have a bias. Nothing else is learned.
         dtype: After `.double()`, everything is computed in float64.
         unchanged: `x` stays as it was.
@@ -236,18 +240,18 @@ class SwiGLU(nn.Module):
         gate = silu(W_gate(x))                   silu(z) = z · sigmoid(z)
         out  = W_down(gate · W_up(x))            · multiplies feature by feature
 
-    W_gate and W_up are linear layers from d_model to d_hidden, W_down is one from d_hidden to
-    d_model. None has a bias. `F.silu` is welcome. x is not added at the end.
+    W_gate and W_up are linear layers from d_model to d_hidden, and W_down is a linear layer from
+    d_hidden to d_model. No layer has a bias. `F.silu` is welcome. x is not added at the end.
 
-    Why: in `FeedForward` a feature of the hidden layer is bent by its own size only. Here a second
-    projection of the same token says how much of it passes, so features are multiplied by each
-    other. With the same number of weights, such models learn a little better; the reason is
-    unknown. Llama and most of its successors do it this way.
+    Why: in `FeedForward`, the GELU of a hidden feature depends on that feature only. Here each
+    hidden feature is multiplied by a second projection of the same token. With the same number of
+    weights, such models learn a little better; the reason is unknown. Llama and most of its
+    successors use this layer.
 
     Made with:
-        d_model: int, features of a token, before and after.
-        d_hidden: int, features of a token in between. Take it as it is given: where papers speak of
-            two thirds, to keep the number of weights, the caller has done that already.
+        d_model: int, the number of features of a token, before and after the layer.
+        d_hidden: int, the number of hidden features. Use it unchanged: some papers take two thirds
+            of a number to keep the number of weights, but here the caller has already done so.
 
     Takes:
         x: (batch, tokens, d_model), sentences of any length.
@@ -258,13 +262,13 @@ class SwiGLU(nn.Module):
     Rules:
         forbidden: Ready-made attention and transformer layers are off limits.
         bias: No layer has a bias. Nothing else is learned.
-        large: What W_gate gives may be as large as ±1000, and the gate is never NaN.
+        large: The outputs of W_gate may be as large as ±1000, and the gate is never NaN.
         dtype: After `.double()`, everything is computed in float64.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
-    Example: matrices with ones on the diagonal, so gate and up are the features themselves, and
-    the result is z · silu(z). For the first token silu gives 0.7311 and -0.2689.
+    Example: matrices with ones on the diagonal, so W_gate(x) and W_up(x) are the features z, and
+    the result is z · silu(z). For the first token, silu(z) is 0.7311 and -0.2689.
 
     >>> layer = SwiGLU(2, 3)
     >>> for weight in layer.parameters():
@@ -304,15 +308,15 @@ class TransformerBlock(nn.Module):
     MultiHeadAttention` works wherever your files are), write it all in one class, or take
     `nn.LayerNorm` and `nn.GELU` as they are.
 
-    Why: each layer only has to learn what to *add*. Even through a hundred blocks a gradient finds
-    its way along the shortcuts, where nothing is multiplied or normed. And because each part sees
-    normed numbers, x may grow from block to block without flooding the softmax.
+    Why: each layer only has to learn what to *add*. A gradient passes through a hundred blocks
+    along the shortcuts, where it is neither multiplied nor normed. Each part gets normed numbers,
+    so x may grow from block to block without saturating the softmax.
 
     Made with:
         d_model: int, the number of features of a token, a multiple of num_heads.
         num_heads: int, the number of heads of the attention.
         d_hidden: int, the width of the feed-forward network between its two layers.
-        context_length: int, the length of the longest sentence; longer ones are not tested.
+        context_length: int, the length of the longest sentence; longer sentences are not tested.
         dropout: float, 0 ≤ dropout < 1, the probability with which an attention weight is dropped
             in training.
 
@@ -320,32 +324,33 @@ class TransformerBlock(nn.Module):
         x: (batch, num_tokens, d_model), a batch of sentences.
 
     Returns:
-        (batch, num_tokens, d_model): one vector per token, as wide as it came.
+        (batch, num_tokens, d_model): one vector per token, as wide as the token.
 
     Rules:
         forbidden: Ready-made attention is off limits: `F.scaled_dot_product_attention`,
             `nn.MultiheadAttention`, and the layers of `nn.Transformer` that are made of it.
-        shorter: Sentences may be shorter than `context_length`, and of another length in each
-            call.
+        shorter: Sentences may be shorter than `context_length`, and each call may have another
+            length.
         norms: Each norm learns a gain and a shift of its own, d_model numbers each.
         eps: The norms add 1e-5 to the variance. This matters if all features of a token are nearly
             the same.
-        gelu: The GELU is the exact one, and no approximation. GPT-2 and many books use a tanh:
-            one test sees the difference.
-        bias: Queries, keys and values have no bias; the output layer, up and down have one.
+        gelu: The GELU is exact. GPT-2 and many books use an approximation by tanh; one test detects
+            the difference.
+        bias: Queries, keys and values have no bias; the output layer, up and down have a bias.
             Nothing else is learned.
         dropout: In training, each attention weight is dropped with the probability `dropout`, and
-            kept weights are divided by 1 - `dropout`. Whether you drop elsewhere as well is not
-            graded. We judge by statistics, not by your random numbers.
+            kept weights are divided by 1 - `dropout`. Dropout in other places is not graded. Tests
+            judge the statistics, not your random numbers.
         eval: After `.eval()` nothing is dropped.
-        device: The mask is on the module's device: a buffer, or built on the input's device.
+        device: The mask is on the module's device: it is a buffer, or is built on the input's
+            device.
         dtype: After `.double()`, everything is computed in float64, though the root of the scale
             may be taken in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
-    Example: every matrix is the identity, and all vectors (gains, shifts, biases) are 0.1. The
-    result is the tokens, with a little added to them.
+    Example: every matrix is the identity, and all vectors (gains, shifts, biases) are 0.1. Each
+    result is the token plus a smaller vector.
 
     >>> block = TransformerBlock(4, 2, 6, 4, 0.0)
     >>> for weight in block.parameters():
@@ -357,8 +362,8 @@ class TransformerBlock(nn.Module):
     Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners" (GPT-2),
     section 2.3, https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf;
     Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture", section 3,
-    https://arxiv.org/abs/2002.04745. Vaswani et al. 2017, "Attention Is All You Need", section 3.1,
-    https://arxiv.org/abs/1706.03762, has the norm after the sum instead: post-norm.
+    https://arxiv.org/abs/2002.04745. In Vaswani et al. 2017, "Attention Is All You Need", section
+    3.1, https://arxiv.org/abs/1706.03762, the norm comes after the sum instead (post-norm).
     """
 
     def __init__(

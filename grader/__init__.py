@@ -1,12 +1,12 @@
 """attention-grader: exercises and an autograder for self-attention in PyTorch.
 
 The engine knows no exercise by name. It reads a course folder (``course.toml``, stubs, checks,
-references, hidden graders) at run time; see ``grader/README.md`` for the rooms.
+references, hidden graders) at run time. ``grader/README.md`` lists the engine's folders.
 
 In a notebook, ``grader.check("softmax_naive")`` checks the answer in its cells,
 ``grader.hint("softmax_naive")`` gives the next hint, and ``grader.heatmap(weights)`` shows a
 matrix. ``grader.experiment("saturation")`` runs an experiment. ``grader.list()``,
-``grader.pack()`` and ``grader.play("addition")`` do the same as the commands.
+``grader.pack()`` and ``grader.play("addition")`` do the same as the commands of these names.
 """
 
 # For safety, this module imports nothing at the top, not even the standard library: the docstring

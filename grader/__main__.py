@@ -3,9 +3,10 @@
 It imports the program, runs the command, and exits without a traceback on Ctrl-C.
 
 With ``python -m``, Python searches the working directory first for modules, and the working
-directory may be a submission. Therefore this module removes it from the path before it imports
-anything, and ``grader/__init__.py`` imports nothing. This cannot protect against a folder
-``grader`` in the working directory, or against the few modules that Python loads before this one.
+directory may be a submission. Therefore this module removes the working directory from the path
+before all imports but `sys`, and ``grader/__init__.py`` imports nothing. This cannot protect
+against a folder ``grader`` in the working directory, or against the few modules that Python loads
+before this module.
 """
 
 import sys
@@ -15,8 +16,8 @@ def main() -> None:
     """Run the program, and exit with its code.
 
     Ctrl-C during an import exits at once: an interrupted compiled module may crash or raise any
-    exception, and torch may ignore that a module failed. At other times the signal is remembered.
-    Then the exit code is 130 even if another exception replaces the `KeyboardInterrupt`.
+    exception, and torch may ignore that a module failed. At other times Ctrl-C raises
+    `KeyboardInterrupt`. The exit code is 130 even if another exception replaces this exception.
     """
     import os
     import signal

@@ -1,12 +1,12 @@
 """A student's own answers for notebooks and scripts: ``from grader.mine import apply_rope``.
 
-Each import reads the saved files and picks the definition that a check would pick. It runs that
-definition, and all code that the definition uses, in this process, and prints the file and line.
+Each import reads the saved files and picks the definition that a check would pick. The definition,
+and all code that it uses, run in this process. The import prints the definition's file and line.
 
 `yours` and `figures` are for experiments. An experiment uses a stand-in, such as a function of
 torch, until the student has solved the exercise. A course's scripts pass arguments by position, in
 the order of the exercise's signature. If a student's parameters have another order, the arguments
-are sorted by the parameters' names.
+are matched to the parameters by name.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from grader.wire.source import read_file
 UNWRITTEN = "{} is not written yet in any saved file or notebook: write it first"
 ALL_UNWRITTEN = "not written yet in any saved file or notebook: {}; write these first"
 STAND_IN = "{}: {} ({})"
-UNSOLVED = "yours comes here once it is solved"
-CHANGED = "yours comes here once it is checked again: it has changed"
+UNSOLVED = "until you have solved it"
+CHANGED = "until you check your answer again: it has changed"
 
 HALF_A_DIGIT = 5e-5 + 2e-6  # half of the fourth decimal, plus a rounding error of float32
-OTHER_FIGURES = "other figures (right answers may draw in another order, or on another machine)"
+OTHER_FIGURES = "other figures (right answers may draw random numbers differently)"
 
 Answer = TypeVar("Answer")
 
@@ -104,7 +104,7 @@ def figures(what: str, published: Sequence[Any], made: Tensor | None, whose: str
 
 
 def __getattr__(name: str) -> Any:
-    """The student's answer to the exercise of this name; raises `NotChecked` without an answer."""
+    """The student's answer to the exercise of this name; raises `NotChecked` if there is none."""
     if name.startswith("_"):
         raise AttributeError(name)
     # Sort arguments only for the course's scripts: a student's own code passes arguments in the
@@ -170,7 +170,7 @@ _last: _Answers | None = None
 
 
 def _answers(course: Course, submission: Submission) -> _Answers:
-    """Load the answers; cached until a file changes, so that all answers use the same classes."""
+    """Load the answers once, until a file changes, so that all imports use the same classes."""
     global _last
     if _last is not None and _last.submission == submission:
         return _last
@@ -224,7 +224,7 @@ def _sort(
     listed: Sequence[wire.Argument] | None,
     aliases: Mapping[str, Sequence[str]],
 ) -> Sort | None:
-    """A function that sorts arguments in the contract's order for a student's function.
+    """A function that takes arguments in the contract's order, and sorts them for a student's code.
 
     None if both orders are the same.
     """
@@ -243,7 +243,7 @@ def _sort(
 
 
 def _sorted(called: Callable[..., Any], sort: Sort, own: int = 0) -> Callable[..., Any]:
-    """Wrap a callable so that it sorts its arguments, but not the first `own` (such as self)."""
+    """Wrap a callable so that it sorts all arguments after the first `own` ones (such as self)."""
 
     @wraps(called)
     def call(*given: Any, **named: Any) -> Any:

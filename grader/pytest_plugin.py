@@ -1,8 +1,8 @@
 """The kit's fixtures for plain pytest: ``pytest solutions/graders --submission PATH``.
 
 Pytest loads this plugin in every project of the environment. Therefore the plugin does nothing
-unless pytest is started in a course or with a path into a course. Importing the plugin is cheap:
-only the fixtures load torch.
+unless pytest is started for a course: see `_near_a_course`. Importing the plugin is cheap: only the
+fixtures load torch.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _near_a_course(config: Any) -> bool:
     if os.environ.get(NAMED):
         return True
     called = config.invocation_params
-    # Try all arguments, and `testpaths` once pytest has read them. Arguments that are not paths
-    # find no course.
+    # Try all arguments, and also `testpaths` once pytest has read its settings. Arguments that are
+    # not paths find no course.
     given = [*called.args, *getattr(config, "args", ())]
     for place in ("", *(str(argument).partition("::")[0] for argument in given)):
         with suppress(OSError, ValueError):  # the argument cannot be a path

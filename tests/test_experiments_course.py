@@ -22,7 +22,7 @@ COURSE = load_course(REAL)
 EXPERIMENTS = sorted({name for names in COURSE.experiments.values() for name in names})
 FIGURES = [name for name in EXPERIMENTS if name in COURSE.experiments]  # those of a unit
 WIDEST, LONGEST = 88, 80
-STAND_IN = "yours comes here once it is solved"
+STAND_IN = "until you have solved it"
 # These measure time, show rounding, name what stands in, or start from weights drawn anew.
 VARYING = {"all_ones", "allclose", "cache", "cost", "memory", "one_product", "shortcuts", "tables"}
 
@@ -181,7 +181,7 @@ TELLING = {
     "distance": ["0 4.322 -0.391 -3.225", "100 4.322 -0.391 -3.225"],
     "latent": ["multi-head 1,024 6.1 GiB 8", "latent 64 0.4 GiB 8", "absorbed 774,144"],
     "tables": ["log(5000) is 8.52", "deviation 0.02 8.54", "table once 320,000 102,144 76%"],
-    "loops": ["it sees the last 4 letters: a circle of 35 letters"],
+    "loops": ["the model sees the last 4 letters: a circle of 35 letters"],
 }
 
 

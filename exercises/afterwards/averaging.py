@@ -1,7 +1,7 @@
 """Your weights of a running mean, and the running mean of ten throws of a die.
 
-Look down the rows. Each new throw has a smaller share than the last. The throws
-jump, but the mean changes less and less.
+Read the rows from top to bottom. Each new throw has a smaller share than the
+last. The throws jump, but the mean changes less and less.
 """
 
 import torch

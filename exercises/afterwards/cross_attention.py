@@ -1,7 +1,7 @@
-"""Who hears whom: change one word at a time, and see which results change.
+"""Which word influences which: change one word at a time, and see the results change.
 
-An empty column belongs to a word whose change reaches no result. Padding must
-have such columns.
+If a column is empty, a change of its word changes no result. The columns of
+padding must be empty.
 """
 
 import torch
@@ -11,7 +11,7 @@ from grader.mine import CrossAttention, EncoderSelfAttention, padding_mask
 
 
 def influence(attend, x):
-    """A table of changes: of each result (a row) when one token of x (a column) changes."""
+    """A table of changes: a row for each result, a column for each changed token of `x`."""
     columns = []
     for index in range(x.shape[1]):
         changed = x.clone()
@@ -28,10 +28,10 @@ answer = torch.randn(1, 3, 8)  # the first three words of a translation
 
 encoder = EncoderSelfAttention(8, 8, 2)
 heard = influence(lambda x: encoder(x, padding), source)[:4]
-title = "the encoder: each word of a sentence hears the others, on both sides"
+title = "the encoder: each word of a sentence reads all words, on both sides"
 grader.heatmap(heard, tokens=words, title=title, rows="real words", columns="changed").show()
 
 cross = CrossAttention(8, 8, 8, 2)
 heard = influence(lambda x: cross(answer, x, padding), source)
-title = "cross-attention: three words of a translation hear the same sentence"
+title = "cross-attention: three words of a translation read the same sentence"
 grader.heatmap(heard, tokens=words, title=title, rows="translation", columns="changed").show()

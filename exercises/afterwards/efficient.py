@@ -1,6 +1,6 @@
-"""Flash attention is the softmax; linear attention gives other weights.
+"""Flash attention gives the weights of a softmax; linear attention gives other weights.
 
-With the identity matrix as values, the result is the weights. Shades are
+The values are the identity matrix, so the result shows the weights. Shades are
 relative to the largest weight of a picture, so compare the numbers in the
 titles. The last lines show how little flash attention differs from a softmax
 over all keys at once.

@@ -1,9 +1,10 @@
-"""Two heads with weights made by hand, how many ways a head has to compare tokens, and caches.
+"""Two heads with weights made by hand, the ranks of forms, and the sizes of caches.
 
-Rows are queries, columns are keys. In head 0, a closing bracket searches for opening
-brackets. In head 1, a letter searches for the same letter. A token that finds no match looks
-at all tokens alike. At the end, the past tokens are shuffled: in which layers does the output
-change?
+The first picture has rows of queries and columns of keys. In head 0, a closing bracket
+searches for opening brackets. In head 1, a letter searches for the same letter. A token
+without a match gives all tokens so far the same weight. The bars are the singular values of
+a form: as many as its rank are not 0. At the end, the past tokens are shuffled: in which
+layers does the output change?
 """
 
 import math
@@ -32,7 +33,7 @@ for i, letter in enumerate(text):
     rows = ["".join(" ░▒▓█"[math.ceil(4 * float(w) - 0.1)] for w in head[i]) for head in heads]
     print(f"  {letter} {rows[0]}        {letter}  {rows[1]}")
 
-print("\ntokens of 16 features: how much each way to compare them counts, strongest first")
+print("\ntokens of 16 features: the strength of each way to compare them, strongest first")
 torch.manual_seed(0)
 W_query, W_key, W_up_key = torch.randn(16, 8), torch.randn(16, 8), torch.randn(6, 8)
 forms = {

@@ -1,7 +1,7 @@
-"""A language model in one table, trained and heard: it knows only which letter follows which.
+"""A language model in one table, which learns only which letter follows which.
 
 Row i of the table holds the logits of the letter after letter i. The table starts with zeros, so
-the first loss is log(vocab), that of pure guessing. Your own answers look up rows, measure the
+the first loss is log(vocab), the loss of pure guessing. Your own answers look up rows, measure the
 loss, change the table, and choose letters. At the end, see how temperature, top-k and top-p change
 the letters after "a", and how temperature changes a text.
 """
@@ -31,7 +31,7 @@ for step in range(1, 201):
         table.detach(), gradient, momentum, square, step, 0.1, (0.9, 0.99), 1e-8, 0.01
     )
 
-print("\nafter 'a', out of 200 draws spread evenly from 0 to 1")
+print("\nletters after 'a' in 200 draws, for values of u spread evenly from 0 to 1")
 after_a = table[letters.index("a")]
 settings = {
     "temperature 1": (1.0, None, None),

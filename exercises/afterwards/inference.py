@@ -1,4 +1,4 @@
-"""The cost of writing: the work for one more token, and the numbers that it stores.
+"""The cost of one more token: multiplications, and numbers in the cache.
 
 With a cache, the bars hardly grow. Without a cache, the layer computes the whole
 text again for each token.
@@ -21,10 +21,10 @@ for tokens in (2, 8, 16, 24, 32):
     with FlopCounterMode(display=False) as anew:
         attention(text[:, :tokens])
     for name, counter in (("cached", cached), ("anew", anew)):
-        thousands = counter.get_total_flops() / 2000  # one multiplication and one addition
+        thousands = counter.get_total_flops() / 2000  # FLOPs count a multiply-add as two
         print(f"token {tokens:>2}, {name:>6}  {'█' * round(thousands / 14)} {thousands:.0f}")
 
-print("\nnumbers that a token keeps, and weights of the layer (8 heads of 8 features)")
+print("\nnumbers stored for a token, and weights of the layer (8 heads of 8 features)")
 layers = (
     ("keys for every head", sum(part[0, :, 0].numel() for part in cache), attention),
     ("keys for 2 groups", 2 * 2 * 8, GroupedQueryAttention(64, 64, 8, 2)),

@@ -1,4 +1,4 @@
-"""Two heads read one sentence: one looks for the same kind of word, one nearby.
+"""Two heads read one sentence: one looks for words of the same kind, one for near words.
 
 Compare the rows of "dog" in both heads. Each head has its own softmax, so the
 heads can choose different words.
@@ -15,9 +15,9 @@ angles = torch.arange(6) * 0.5
 # points on a circle: neighbours are similar
 places = torch.stack([angles.cos(), angles.sin()], dim=-1)
 
-# Eight features for each word: four tell its kind, two its place, and the last two are not used.
+# Each word has eight features: four encode its kind, two its place, and two are zero.
 features = torch.cat([3 * kinds, 4 * places, torch.zeros(6, 2)], dim=-1)
-heads = split_heads(features[None], 2)[0]  # as queries and as keys: nothing is learned here
+heads = split_heads(features[None], 2)[0]  # used as queries and as keys
 
 for queries, title in zip(heads, ("head 0: same kind", "head 1: nearby"), strict=True):
     scores = queries @ queries.mT / queries.shape[-1] ** 0.5

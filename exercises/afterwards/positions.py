@@ -1,9 +1,9 @@
-"""Where the last of 24 equal tokens looks, when only positions differ.
+"""Weights that the last of 24 equal tokens gives, when only positions differ.
 
 The oldest token is on the left, and the last token itself is on the right. Every
 row is drawn relative to its largest weight. Sinusoidal and rotary positions give
-near tokens more weight, but farther tokens gain weight again. With ALiBi, weights
-only get smaller with distance.
+near tokens more weight, but the weight does not fall steadily with distance. With
+ALiBi, the weight always falls with distance.
 """
 
 import torch
@@ -28,7 +28,7 @@ for way, row in scores.items():
     heights = (8 * weights / weights.max()).round().int().tolist()
     print(f"{way:>22} │{''.join(' ▁▂▃▄▅▆▇█'[height] for height in heights)}│")
 
-print("\nRotary scores know distances only:")
+print("\nRotary scores depend on distances only:")
 for first, second in ((3, 5), (63, 65), (103, 105)):
     query, key = apply_rope(torch.ones(2, features), torch.tensor([second, first]))
     print(f"  query at {second:>3}, key at {first:>3}: {query @ key:.3f}")

@@ -1,8 +1,8 @@
 """Your attention weights on a sentence, then your attention on its own result.
 
-Find the two words that get much weight in every row: their vectors are similar,
-and long. Then see how repeated attention makes all words the same. Real models
-prevent that by adding the input to the result.
+Find the two words that get the largest weights in almost every row: their vectors
+are similar, and long. Then see how repeated attention makes all words the same.
+Real models prevent that by adding the input to the result.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Your GELU as a curve, a deep stack with and without your norms, and what a gate does.
+"""Your GELU as a curve, a deep stack with and without your norms, and the effect of a gate.
 
 Each of the 24 layers of the stack adds its result to every token, as a block does. In the
 picture of the stack, a bar that is one unit longer means numbers about twice as large.
@@ -29,7 +29,7 @@ norms = {
     "rms_norm first": lambda x: rms_norm(x, gain),
 }
 
-print("\nhow large a token is after so many layers")
+print("\nthe typical size of a token's numbers after so many layers")
 with torch.no_grad():
     for name, norm in norms.items():
         x = start
@@ -39,7 +39,7 @@ with torch.no_grad():
                 size = x.square().mean().sqrt().item()
                 print(f"{name:>16}, {number:>2}  {'█' * round(math.log2(1 + size))} {size:,.1f}")
 
-print("\ntwice the input: how many times the output? (about as many weights in both)")
+print("\ntwice the input gives how many times the output? (both layers: about as many weights)")
 feed_forward, gated = FeedForward(64, 256), SwiGLU(64, 171)
 for times in (1, 4, 16, 64):
     for name, layer in (("FeedForward", feed_forward), ("SwiGLU", gated)):

@@ -22,15 +22,16 @@ THEIR_MEANS = torch.tensor([[[2.0, 7.0], [4.0, 5.5], [14 / 3, 16 / 3]]])
 
 
 def assert_means_of_the_example(means):
-    """Compare with the statement, and name the mistakes that are easy to make."""
+    """Compare the means with those of the statement, and explain common mistakes."""
     sums = THREE_TOKENS.cumsum(dim=1)
     assert_that(
         not agree(means, sums),
-        "these are the sums of the past, not its means: divide by how many tokens took part",
+        "these are sums of the past, not means: divide by the number of tokens that were added up",
     )
     assert_that(
         not agree(means, sums / 3),
-        "the sums are right, but the divisor is not: at time t only t + 1 tokens took part",
+        "the sums are right, but the divisor is wrong: at time t, it is the number of tokens that "
+        "were added up, t + 1",
     )
     assert_that(
         not means.isnan().any(),
@@ -39,7 +40,7 @@ def assert_means_of_the_example(means):
     )
     assert_that(
         agree(means[:, 0], THREE_TOKENS[:, 0]),
-        f"the first token has no past but itself, so its mean is [2, 7]; yours is "
+        f"no token comes before the first token, so its mean is the token itself, [2, 7]; yours is "
         f"{[round(number, 4) for number in means[0, 0].tolist()]}",
     )
     assert_agrees(means, THEIR_MEANS, what="the means of the example")
@@ -107,7 +108,7 @@ def test_prefix_sum_matrix_for_three_tokens(student):
     triangle = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     assert_that(
         not torch.equal(matrix, triangle.T),
-        "your triangle lies above the diagonal: row 0 is the first token's, and the first token "
+        "your triangle lies above the diagonal: row 0 belongs to the first token, and that token "
         "only sees itself",
     )
     assert_that(
@@ -224,7 +225,7 @@ def test_running_mean_matmul_can_be_learned_through(student, reference, make):
 
 @rung.efficiency("running_mean_matmul", rules=("loops",))
 def test_running_mean_matmul_has_no_loop_over_time(student, make):
-    """A longer sequence takes no more operations than a shorter one."""
+    """A longer sequence takes no more operations than a short sequence."""
     short, long = (make.normal(batch=2, time=time, channels=3) for time in (4, 9))
     assert_operations_do_not_grow(student.running_mean_matmul, [short], [long])
 
@@ -272,15 +273,15 @@ def test_running_mean_softmax_fits_any_sequence(student, reference, make, time):
 
 @rung.property("running_mean_softmax")
 def test_running_mean_softmax_never_sees_the_future(student, make):
-    """Later tokens do not change the means of earlier ones, however large they become."""
+    """Later tokens do not change the means of earlier tokens, even if they become very large."""
     x = make.normal(batch=2, time=5, channels=3)
     assert_causal(student.running_mean_softmax, x)
     before, large = student.running_mean_softmax(x), x.clone()
     large[:, 3:] = 1e15
     assert_that(
         agree(before[:, :3], student.running_mean_softmax(large)[:, :3]),
-        "the means of the first three tokens changed when the others became very large: is their "
-        "weight exactly zero? exp(-inf) is, and exp of a number like -30 is not",
+        "the means of the first three tokens changed when later tokens became very large: is the "
+        "weight of later tokens exactly zero? exp(-inf) is 0, but exp(-30) is not",
     )
 
 

@@ -50,7 +50,7 @@ def test_causal_mask_fits_any_length(student, reference, num_tokens):
 
 
 def half_hidden(make, **sizes):
-    """Hide about half of the keys, and never the first one."""
+    """Hide about half of the keys, but never the first key."""
     mask = make.booleans(0.5, **sizes)
     mask[..., 0] = False
     return mask
@@ -111,7 +111,7 @@ def test_masked_softmax_shares_out_all_of_the_attention(student, make):
 
 @rung.property("masked_softmax", rules=("dtype",))
 def test_masked_softmax_keeps_float64(student, reference, make):
-    """Scores in float64 give weights in float64, with all of its digits."""
+    """Scores in float64 give weights in float64, with all digits."""
     scores = make.normal(2.0, queries=3, keys=5, dtype=torch.float64) + 60.0  # costs float32 digits
     mask = half_hidden(make, queries=3, keys=5)
     assert_agrees_to_float64(
@@ -121,7 +121,7 @@ def test_masked_softmax_keeps_float64(student, reference, make):
 
 @rung.property("masked_softmax", rules=("unchanged",))
 def test_masked_softmax_builds_a_new_tensor(student, make):
-    """The scores and the mask that you are given stay as they were."""
+    """The scores and the mask passed in stay as they were."""
     scores, mask = make.normal(queries=3, keys=5), half_hidden(make, queries=3, keys=5)
     assert_input_unchanged(student.masked_softmax, scores, mask)
 
@@ -138,8 +138,8 @@ def test_masked_softmax_of_a_row_where_all_is_hidden(student, make):
         total.backward()
     assert_that(
         scores.grad is None or bool(scores.grad.isfinite().all()),
-        "the gradient is not finite when everything is hidden from one query: replacing a score "
-        "and adding an infinity to it are not the same for the gradient",
+        "the gradient is not finite when all keys are hidden from one query: replacing a score and "
+        "adding an infinity to it have different gradients",
     )
 
 
@@ -161,7 +161,7 @@ def test_masked_softmax_takes_scores_of_nearly_a_thousand(student, reference, ma
     """Scores around 900 and around -900 give finite and right weights."""
     scores = make.normal(2.0, queries=3, keys=5) + shift
     mask = half_hidden(make, queries=3, keys=5)
-    scores[0, 1:], mask[0, 1:] = -shift, True  # hidden, and far from what the first query sees
+    scores[0, 1:], mask[0, 1:] = -shift, True  # hidden scores far from the visible ones
     weights = student.masked_softmax(scores, mask)
     assert_agrees(weights, reference.masked_softmax(scores, mask), within=LARGE_SCORES)
 
@@ -207,7 +207,7 @@ def test_renormalized_weights_are_shared_out_among_the_past(student, make):
 
 @rung.property("renormalized_causal_weights", rules=("dtype",))
 def test_renormalized_weights_keep_float64(student, reference, make):
-    """Weights in float64 stay in float64, with all of its digits."""
+    """Weights in float64 stay in float64, with all digits."""
     weights = make.normal(queries=4, keys=4, dtype=torch.float64).softmax(dim=-1)
     assert_agrees_to_float64(
         student.renormalized_causal_weights(weights),
@@ -218,7 +218,7 @@ def test_renormalized_weights_keep_float64(student, reference, make):
 
 @rung.property("renormalized_causal_weights", rules=("unchanged",))
 def test_renormalized_weights_leave_their_input_alone(student, make):
-    """The weights that you are given stay as they were."""
+    """The weights passed in stay as they were."""
     weights = make.normal(queries=4, keys=4).softmax(dim=-1)
     assert_input_unchanged(student.renormalized_causal_weights, weights)
 
@@ -288,7 +288,7 @@ def test_apply_dropout_keeps_the_average(student, make):
 
 @rung.property("apply_dropout", rules=("dtype",))
 def test_apply_dropout_keeps_float64(student, reference, make):
-    """Weights in float64 stay in float64, with all of its digits."""
+    """Weights in float64 stay in float64, with all digits."""
     weights = make.uniform(queries=3, keys=5, dtype=torch.float64)
     keep = make.booleans(0.6, queries=3, keys=5)
     assert_agrees_to_float64(
@@ -300,7 +300,7 @@ def test_apply_dropout_keeps_float64(student, reference, make):
 
 @rung.property("apply_dropout", rules=("unchanged",))
 def test_apply_dropout_leaves_its_inputs_alone(student, make):
-    """The weights and the keep mask that you are given stay as they were."""
+    """The weights and the keep mask passed in stay as they were."""
     weights, keep = make.uniform(queries=3, keys=5), make.booleans(0.6, queries=3, keys=5)
     assert_input_unchanged(student.apply_dropout, weights, keep, 0.4)
 
@@ -339,7 +339,7 @@ def test_causal_attention_with_identity_weights(student, reference):
 
 
 def alike(student, reference, *arguments):
-    """The student's layer with the weights of the reference, and the reference."""
+    """The student's layer and the reference, with the same weights."""
     theirs, ours = student.CausalAttention(*arguments), reference.CausalAttention(*arguments)
     adopt(theirs, ours)
     return theirs, ours
@@ -355,7 +355,7 @@ def test_causal_attention_with_the_weights_of_the_reference(student, reference, 
 
 @rung.value("CausalAttention", rules=("computes", "shorter"))
 def test_causal_attention_takes_shorter_sentences(student, reference, make):
-    """With a context_length of 8, a call with three tokens is right, and then one with five."""
+    """With a context_length of 8, calls with three tokens and then with five tokens are right."""
     theirs, ours = alike(student, reference, 3, 4, 8, 0.0)
     for tokens in (3, 5):
         x = make.normal(batch=2, tokens=tokens, d_in=3)
@@ -390,7 +390,7 @@ def test_causal_attention_drops_at_random_in_training(student, make):
 
 @rung.property("CausalAttention", rules=("eval",))
 def test_causal_attention_drops_nothing_in_evaluation(student, make):
-    """After .eval(), two calls agree."""
+    """After .eval(), two calls give the same result."""
     attention = student.CausalAttention(3, 4, 8, 0.5)
     x = make.normal(batch=4, tokens=8, d_in=3)
     calm, calmer = attention.eval().each([(x,), (x,)])
@@ -420,9 +420,9 @@ def test_causal_attention_drops_weights_and_nothing_else(student, reference, mak
 
 @rung.property("CausalAttention", rules=("bias",))
 def test_causal_attention_has_no_biases_unless_asked(student, reference):
-    """Queries, keys and values have no bias unless asked."""
+    """Queries, keys and values have no bias by default."""
     theirs, _ = alike(student, reference, 3, 4, 6, 0.0)
-    assert_learns_no_more(theirs, "qkv_bias is False unless someone asks")
+    assert_learns_no_more(theirs, "qkv_bias is False by default")
 
 
 @rung.property("CausalAttention", rules=("bias",))
@@ -433,7 +433,7 @@ def test_causal_attention_has_biases_when_asked(student, reference, make):
     missing = adopt(theirs, ours).missing
     assert_that(
         not missing,
-        f"qkv_bias=True should make biases, and {', '.join(missing)} could not be found: do all "
+        f"qkv_bias=True should make biases, but {', '.join(missing)} could not be found: do all "
         "three layers use qkv_bias?",
     )
     x = make.normal(batch=2, tokens=5, d_in=3)
@@ -448,7 +448,7 @@ def test_causal_attention_moves_as_a_whole(student, make):
 
 @rung.property("CausalAttention", rules=("dtype",))
 def test_causal_attention_works_in_float64(student, reference, make):
-    """After .double(), the module takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all digits."""
     # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = alike(student, reference, 3, 4, 9, 0.0)
     x = make.normal(3.0, batch=6, tokens=9, d_in=3, dtype=torch.float64)

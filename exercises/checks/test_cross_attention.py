@@ -64,8 +64,10 @@ def test_padding_mask_goes_where_the_lengths_are(student):
 
 # --- both modules --------------------------------------------------------------------------------
 
-LOUD, ROOT = 2.2, 6.0  # two features a head: scores of about 50, and of 110 for loud tokens
-FAR = 7.0  # scores of ±70: exp does not overflow, and a score 140 lower gets no weight
+# Heads have two features. ROOT gives scores of about 50, or 110 if a token begins with LOUD.
+LOUD, ROOT = 2.2, 6.0
+# FAR gives scores of about 70 or -70: exp does not overflow, and a score 140 lower gets no weight.
+FAR = 7.0
 
 
 def with_large_scores(ours, root):
@@ -117,7 +119,7 @@ LAST_HIDDEN = torch.tensor([[False, False, True]])
 
 
 def small_crossing(student, reference):
-    """The student's module with the weights of the reference, and the reference."""
+    """The student's module and the reference, with the same weights."""
     theirs = student.CrossAttention(4, 5, 6, 3)
     ours = reference.CrossAttention(4, 5, 6, 3)
     adopt(theirs, ours)
@@ -231,7 +233,7 @@ def test_cross_attention_moves_to_another_device(student, make):
 
 @rung.property("CrossAttention", rules=("dtype",))
 def test_cross_attention_computes_in_float64(student, reference, make):
-    """After .double(), the module takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all digits."""
     # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = student.CrossAttention(4, 5, 8, 2), reference.CrossAttention(4, 5, 8, 2)
     adopt(theirs, ours)
@@ -279,7 +281,7 @@ THREE_TOKENS = torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0], [9.0, 
 
 
 def small_encoding(student, reference):
-    """The student's module with the weights of the reference, and the reference."""
+    """The student's module and the reference, with the same weights."""
     theirs = student.EncoderSelfAttention(4, 6, 3)
     ours = reference.EncoderSelfAttention(4, 6, 3)
     adopt(theirs, ours)
@@ -338,8 +340,8 @@ def test_encoder_sees_later_tokens(student, make):
     moved = (attention(other) - attention(x)).abs().amax(dim=-1) > 1e-6
     assert_that(
         bool(moved.all()),
-        "the last token changed, and there are earlier outputs that did not: an encoder has no "
-        "future to hide",
+        "the last token changed, but some earlier outputs did not change: an encoder has no future "
+        "to hide",
     )
 
 
@@ -414,7 +416,7 @@ def test_encoder_moves_to_another_device(student, make):
 
 @rung.property("EncoderSelfAttention", rules=("dtype",))
 def test_encoder_computes_in_float64(student, reference, make):
-    """After .double(), the module takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all digits."""
     # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = student.EncoderSelfAttention(4, 8, 2), reference.EncoderSelfAttention(4, 8, 2)
     adopt(theirs, ours)

@@ -56,7 +56,7 @@ def test_online_step_gives_the_numbers_of_the_example(student):
 @rung.value("online_step")
 @pytest.mark.parametrize("n", [1, 4, 7], ids="{} scores in a block".format)
 def test_online_step_takes_a_block_of_any_size(student, reference, make, n):
-    """The state is right for other numbers, whether or not the block brings a larger maximum."""
+    """The state is right for other numbers, whether or not the block has a larger maximum."""
     state = state_and_block(make, n, batch=3, queries=5)
     assert_agrees(student.online_step(*state), reference.online_step(*state))
 
@@ -69,7 +69,7 @@ def test_online_step_begins_with_nothing(student, reference, make):
     maximum, total = student.online_step(*state)
     assert_that(
         not total.isnan().any(),
-        "there is a NaN: what becomes of a maximum of -inf on its way through your lines?",
+        "there is a NaN: what do your lines compute from a maximum of -inf?",
     )
     assert_agrees((maximum, total), reference.online_step(*state))
 
@@ -102,8 +102,8 @@ def test_online_step_survives_large_scores(student, reference, so_far, centre):
     result = student.online_step(*state)
     assert_that(
         bool(result[1].isfinite().all()),
-        "the total is NaN or infinite: is every exponent a score less a maximum that is at least "
-        "as large?",
+        "the total is NaN or infinite: is every exponent a score minus a maximum that is at "
+        "least as large?",
     )
     assert_agrees(result, reference.online_step(*state), within=LARGE_SCORES)
 
@@ -189,7 +189,7 @@ def test_softmax_online_survives_large_scores(student, reference, row):
     weights = student.softmax_online(scores, 2)
     assert_that(
         not weights.isnan().any(),
-        "there is a NaN: is every exponent a score less a maximum that is at least as large? And "
+        "there is a NaN: is every exponent a score minus a maximum that is at least as large? And "
         "what does the maximum start from?",
     )
     assert_agrees(weights, reference.softmax_online(scores, 2), within=LARGE_SCORES)
@@ -198,7 +198,7 @@ def test_softmax_online_survives_large_scores(student, reference, row):
 @rung.efficiency("softmax_online", rules=("block",))
 def test_softmax_online_looks_at_one_block_at_a_time(student, make):
     """No maximum and no sum runs over more than block_size scores."""
-    # A block, and the maximum so far.
+    # At most 6 numbers: a block of 5, and the maximum so far.
     assert_reduces_at_most(student.softmax_online, 6, make.normal(queries=3, n=23), 5)
 
 
@@ -276,7 +276,7 @@ def test_merge_states_of_two_blocks_is_attention(student, make):
 
 @rung.property("merge_states", rules=("empty",))
 def test_merge_states_takes_empty_states(student, make):
-    """An empty state changes nothing, and two empty ones stay empty."""
+    """An empty state changes nothing, and two empty states give an empty state."""
     some, empty = some_state(make, 5, queries=3), empty_state(5, 3)
     for what, pair, expected, within in (
         ("an empty state and another", (empty, some), some, None),
@@ -320,13 +320,14 @@ def test_merge_states_survives_large_scores(student, reference, make, one, other
     result = student.merge_states(first, second)
     assert_that(
         all(bool(part.isfinite().all()) for part in result),
-        "there is NaN or infinity: is every exponent a maximum less one that is at least as large?",
+        "there is NaN or infinity: is every exponent an old maximum minus the new one, which is at "
+        "least as large?",
     )
     assert_agrees(result, reference.merge_states(first, second), within=LARGE_SCORES)
 
 
 def meaning_of(state):
-    """The meaning of a state: the mean of the values, and the logarithm of all exponentials."""
+    """The mean of the values, and the logarithm of the sum of all exponentials, from a state."""
     _maximum, total, mix = state
     return mix / total[..., None], logarithm_of(state)
 
@@ -448,7 +449,7 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
 def test_flash_attention_looks_at_one_block_at_a_time(student, make):
     """No maximum, sum or softmax runs over more than block_size keys."""
     inputs = three(make, batch=1, heads=2, tokens=20, head_dim=4)
-    # A block, and the maximum so far.
+    # At most 6 numbers: a block of 5, and the maximum so far.
     assert_reduces_at_most(student.flash_attention, 6, *inputs, 5)
 
 
@@ -488,7 +489,7 @@ def test_softmax_backward_gives_the_numbers_of_the_example(student):
 @rung.value("softmax_backward")
 @pytest.mark.parametrize("n", [6, 2, 1], ids="rows of {}".format)
 def test_softmax_backward_works_for_other_rows(student, reference, make, n):
-    """The gradient is right for other numbers, each row by itself."""
+    """The gradient is right for other numbers of weights in a row."""
     inputs = weights_and_gradient(make, batch=3, queries=4, n=n)
     assert_agrees(student.softmax_backward(*inputs), reference.softmax_backward(*inputs))
 
@@ -531,7 +532,7 @@ def four(make, batch, tokens, d, **dtype):
 
 
 def feature_0(*numbers):
-    """One sentence of tokens that have these numbers as their first of four features."""
+    """One sentence of tokens with four features: the given number, and three zeros."""
     tokens = torch.zeros(1, len(numbers), 4)
     tokens[0, :, 0] = torch.tensor(numbers)
     return tokens
@@ -587,7 +588,7 @@ def test_attention_backward_survives_large_scores(student, reference, make, cent
     queries = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
     keys = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
     queries[..., 0] = 2.0
-    queries[:, ::2, 0] = -2.0  # scores of every other query have the opposite sign
+    queries[:, ::2, 0] = -2.0  # every second query gets scores of the opposite sign
     keys[..., 0] += centre
     values, grad_output = make.normal(batch=1, tokens=5, d=4), make.normal(batch=1, tokens=5, d=4)
     inputs = queries, keys, values, grad_output
@@ -597,7 +598,7 @@ def test_attention_backward_survives_large_scores(student, reference, make, cent
         "there is a NaN: did exp overflow, or did all exponentials of a row vanish? Which shift "
         "keeps exp at 1 or below?",
     )
-    # Keys of 100 make gradients of 100, which have lost some digits.
+    # Keys near 100 make gradients near 100, whose last digits float32 rounds away.
     assert_agrees(gradients, reference.attention_backward(*inputs), within=LARGE_SCORES)
 
 
@@ -612,8 +613,8 @@ def test_attention_backward_has_no_loop_over_tokens(student, make):
 @rung.efficiency("attention_backward", rules=("cost",))
 def test_attention_backward_costs_no_more_than_sixteen_forward_passes(student, make):
     """The work is at most sixteen times that of the forward pass."""
-    batch, tokens, d = 1, 96, 5  # so many tokens that their cube exceeds the limit
-    forward = 2 * batch * tokens**2 * d  # multiply-adds of both products
+    batch, tokens, d = 1, 96, 5  # so many that work of tokens³ would exceed the limit
+    forward = 2 * batch * tokens**2 * d  # multiply-adds of the two products
     assert_work_at_most(student.attention_backward, 16 * forward, *four(make, batch, tokens, d))
 
 
@@ -631,7 +632,7 @@ def features_and_values(make, batch, tokens, d_k, d_v, **dtype):
 
 @rung.shape("linear_attention")
 def test_linear_attention_gives_a_mix_of_values_per_query(student, make):
-    """Each query gets one vector, as long as a value."""
+    """Each query gets one vector, as wide as a value."""
     student.linear_attention(*features_and_values(make, 2, 5, 3, 4))
 
 
@@ -663,7 +664,7 @@ def test_linear_attention_works_for_other_sizes(student, reference, make, sizes)
 @rung.property("linear_attention", rules=("dtype",))
 def test_linear_attention_computes_in_float64(student, reference, make):
     """Inputs in float64 give a result in float64, to full precision."""
-    # Sums so large that adding a tiny number against a division by zero has no effect.
+    # The sums are so large that a tiny number, added to avoid a division by zero, has no effect.
     queries, keys, values = features_and_values(make, 2, 40, 7, 3, dtype=torch.float64)
     inputs = queries, keys, 1000.0 * values
     assert_agrees_to_float64(student.linear_attention(*inputs), reference.linear_attention(*inputs))

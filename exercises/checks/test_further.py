@@ -73,7 +73,7 @@ def test_head_weights_keeps_sentences_apart(student, make):
 def test_head_weights_gives_float64_for_float64(student, reference, make):
     """Inputs in float64 give a result in float64, to full precision."""
     x, W_query, W_key = sentences_and_matrices(make, torch.float64)
-    x[..., 0], W_query[0], W_key[0] = 1.0, 4.0, 4.0  # scores near 32: float32 rounds them
+    x[..., 0], W_query[0], W_key[0] = 1.0, 4.0, 4.0  # float32 rounds scores near 32
     inputs = x, W_query, W_key
     assert_agrees_to_float64(student.head_weights(*inputs, 3), reference.head_weights(*inputs, 3))
 
@@ -252,7 +252,7 @@ def make_loud(*layers, rows):
     with torch.no_grad():
         for layer in layers:
             layer.weight[rows] *= 0.1
-            layer.weight[rows, 0] = 20.0  # for each of them 20 · 20 / √4 = 200
+            layer.weight[rows, 0] = 20.0  # each row adds 20 · 20 / √4 = 200 to a score
 
 
 def make_low(queries, keys, rows):
@@ -676,7 +676,7 @@ def test_llama_block_learns_two_gains(student, reference):
     lacking = [role for role in missing if role.startswith("norm")]
     assert_that(
         not lacking,
-        f"each of the two norms learns a gain of its own: {2 - len(lacking)} of them were found",
+        f"each of the two norms learns a gain of its own: {2 - len(lacking)} gains were found",
     )
 
 
@@ -698,10 +698,10 @@ def test_llama_block_norms_small_numbers(student, reference, make):
 
 @rung.property("LlamaBlock", rules=("dtype",))
 def test_llama_block_computes_in_float64(student, reference, make):
-    """After .double(), the module takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all digits."""
     # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = two_llamas(student, reference)
-    # Inputs so large that eps has no effect. Compared are the block's additions, which are small.
+    # The inputs are so large that eps has no effect. The test compares what the block adds to them.
     x = make.normal(1e4, batch=2, tokens=7, d_model=8, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x)
 
@@ -727,14 +727,15 @@ def test_llama_block_lets_gradients_through(student, reference, make):
 
 # --- EncoderDecoderBlock -------------------------------------------------------------------------
 
-GENTLE_GELU = 0.02  # inputs of the GELU stay within ±0.25, where its tanh form agrees
+GENTLE_GELU = 0.02  # keeps inputs of the GELU within ±0.25, where its tanh form agrees
 TRANSLATOR = (8, 2, 11)
 
 
 def translators(student, reference, low=None):
-    """The student's block with the weights of the reference, and the reference.
+    """The student's block and the reference, with the same weights.
 
-    Scores are one or two. `low` names a norm and the attention after it, whose scores are -800.
+    Scores are near one or two. `low` names a norm and the attention after it: the scores of this
+    attention become about -800.
     """
     theirs = student.EncoderDecoderBlock(*TRANSLATOR)
     ours = reference.EncoderDecoderBlock(*TRANSLATOR)
@@ -756,7 +757,7 @@ def translators(student, reference, low=None):
 
 
 def two_sentences(make, dtype=torch.float32):
-    """Target sentences of five tokens, source sentences of seven, and a mask of the sources."""
+    """Target sentences of five tokens, source sentences of seven, and a mask for the sources."""
     x = make.normal(batch=2, targets=5, d_model=8, dtype=dtype)
     context = make.normal(batch=2, sources=7, d_model=8, dtype=dtype)
     mask = torch.zeros(2, 7, dtype=torch.bool)
@@ -850,12 +851,12 @@ def test_encoder_decoder_block_has_four_biases(student, reference):
     assert_learns_no_more(theirs, "queries, keys and values have no bias here")
     names = ("attention.out_proj", "cross.out_proj", "feed_forward.up", "feed_forward.down")
     missing = [name for name in names if f"{name}.bias" in adoption.missing]
-    assert_that(not missing, f"no bias could be found that belongs to {', '.join(missing)}")
+    assert_that(not missing, f"no bias was found for {', '.join(missing)}")
 
 
 @rung.property("EncoderDecoderBlock", rules=("gelu",))
 def test_encoder_decoder_block_has_the_exact_gelu(student, reference, make):
-    """For large numbers too, the GELU is the exact function, and not its tanh form."""
+    """For large numbers too, the GELU is exact, not the approximation by tanh."""
     theirs = student.EncoderDecoderBlock(*TRANSLATOR)
     ours = reference.EncoderDecoderBlock(*TRANSLATOR)
     adopt(theirs, ours)
@@ -872,9 +873,9 @@ def test_encoder_decoder_block_moves_to_another_device(student, make):
 
 @rung.property("EncoderDecoderBlock", rules=("dtype",))
 def test_encoder_decoder_block_computes_in_float64(student, reference, make):
-    """After .double(), the module takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all digits."""
     theirs, ours = student.EncoderDecoderBlock(8, 2, 11), reference.EncoderDecoderBlock(8, 2, 11)
-    with torch.no_grad():  # so near 0, the GELU and its tanh form have the same digits
+    with torch.no_grad():  # this near 0, the GELU and its tanh form have the same digits
         for name, weight in ours.named_parameters():
             if name.startswith("feed_forward.up"):
                 weight *= 0.05 * GENTLE_GELU

@@ -69,7 +69,7 @@ def test_embed_tokens_takes_other_ids_and_tables(student, reference, make):
 
 @rung.property("embed_tokens", rules=("dtype",))
 def test_embed_tokens_gives_float64_for_float64(student, reference, make):
-    """Tables in float64 give vectors in float64, with all of their digits."""
+    """Tables in float64 give vectors in float64, with all digits."""
     given = ids_and_tables(make, 2, 5, 7, 6, 3, dtype=torch.float64)
     assert_agrees_to_float64(
         student.embed_tokens(*given), reference.embed_tokens(*given), within=ALL_DIGITS
@@ -101,7 +101,7 @@ def logits_and_ids(make, batch, tokens, vocab, dtype=torch.float32):
 
 
 def some_ignored():
-    """Rows of five ids with four, two and no targets that count, and True in the first column."""
+    """A mask of three rows with four, two and no targets that count."""
     return torch.tensor([[1, 0, 0, 0, 0], [0, 1, 0, 0, 1], [0, 1, 1, 1, 1]], dtype=torch.bool)
 
 
@@ -142,9 +142,9 @@ def test_next_token_loss_takes_none(student, reference, make):
 
 @rung.property("next_token_loss", rules=("dtype",))
 def test_next_token_loss_computes_in_float64(student, reference, make):
-    """Logits in float64 give a loss in float64, with all of its digits."""
+    """Logits in float64 give a loss in float64, with all digits."""
     logits, ids = logits_and_ids(make, 3, 5, 7, dtype=torch.float64)
-    given = logits + 300.0, ids  # where float32 has few digits left
+    given = logits + 300.0, ids  # near 300, float32 has few digits after the point
     assert_agrees_to_float64(
         student.next_token_loss(*given), reference.next_token_loss(*given), within=ALL_DIGITS
     )
@@ -278,7 +278,7 @@ def test_gpt_hides_the_tokens_to_come(student, reference, make):
     assert_unmoved(
         before[:, :-1],
         after[:, :-1],
-        "logits changed when only a later token did: they see the future",
+        "logits changed when only a later token changed: they depend on the future",
         lambda: theirs(ids)[:, :-1],
     )
 
@@ -290,7 +290,7 @@ def test_gpt_refuses_a_text_that_is_too_long(student, reference, make):
     assert_refuses(
         theirs,
         small_texts(make, tokens=8),
-        why="8 tokens are more than the context of 7, and no exception was raised",
+        why="8 tokens are more than the context of 7, but no exception was raised",
     )
 
 
@@ -329,7 +329,7 @@ def test_gpt_drops_something_in_training(student, reference):
 
 @rung.property("GPT", rules=("eval",))
 def test_gpt_is_calm_in_evaluation(student, reference, make):
-    """After .eval(), two calls agree."""
+    """After .eval(), two calls give the same result."""
     theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.5), reference.GPT(*SMALL, 0.5))
     ids = small_texts(make, tokens=7)
     calm, calmer = theirs.eval().each([(ids,), (ids,)])
@@ -411,7 +411,7 @@ def test_adamw_step_takes_other_steps(student, reference, make, step, decay):
 
 @rung.property("adamw_step", rules=("dtype",))
 def test_adamw_step_computes_in_float64(student, reference, make):
-    """Tensors in float64 give tensors in float64, with all of their digits."""
+    """Tensors in float64 give tensors in float64, with all digits."""
     given = *state_of(make, dtype=torch.float64, n=6), 4, *STRONG, 0.1
     assert_agrees_to_float64(
         student.adamw_step(*given), reference.adamw_step(*given), within=ALL_DIGITS
@@ -498,12 +498,12 @@ def assert_chooses(student, reference, logits, draws, *settings):
 
 
 def few_ids():
-    """Probabilities 0.1, 0.4, 0.2 and 0.3: those of the example."""
+    """The logits of the example: probabilities 0.1, 0.4, 0.2 and 0.3."""
     return torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
 
 
 def more_ids():
-    """Seven ids, the likely and the unlikely ones mixed."""
+    """Logits of seven ids, in mixed order."""
     return torch.tensor([0.4, 1.7, -0.9, 2.2, 0.8, -0.3, 1.1])
 
 
@@ -674,7 +674,7 @@ def test_cached_gpt_refuses_a_text_that_is_too_long(student, reference, make):
         model,
         small_texts(make, tokens=3),
         cache,
-        why="3 tokens after 5 are more than the context of 7, and no exception was raised",
+        why="3 tokens after 5 are more than the context of 7, but no exception was raised",
     )
 
 

@@ -47,7 +47,7 @@ def test_repeat_kv_works_for_other_sizes(student, reference, make):
 
 @rung.property("repeat_kv", rules=("dtype",))
 def test_repeat_kv_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, with all of its digits."""
+    """Float64 stays float64, with all digits."""
     x = make.normal(batch=2, kv_heads=3, tokens=5, head_dim=4, dtype=torch.float64)
     assert_agrees_to_float64(student.repeat_kv(x, 2), reference.repeat_kv(x, 2), within=ALL_DIGITS)
 

@@ -25,8 +25,8 @@ from grader.testing import (
 
 
 SEVEN = (
-    "7 features cannot be cut into 2 heads of equal width: this should raise an exception, and it "
-    "went on as if nothing had happened"
+    "7 features cannot be cut into 2 heads of equal width: this should raise an exception, but no "
+    "exception was raised"
 )
 
 
@@ -60,8 +60,8 @@ def test_split_heads_refuses_seven_features_for_two_heads(student, make):
 
 @rung.property("split_heads", rules=("dtype",))
 def test_split_heads_keeps_float64(student, reference, make):
-    """Float64 stays float64, with all of its digits."""
-    x = make.normal(batch=2, tokens=3, d_out=6, dtype=torch.float64) / 3  # float32 would round
+    """Float64 stays float64, with all digits."""
+    x = make.normal(batch=2, tokens=3, d_out=6, dtype=torch.float64) / 3  # float32 rounds thirds
     assert_agrees_to_float64(
         student.split_heads(x, 2), reference.split_heads(x, 2), within=ALL_DIGITS
     )
@@ -122,7 +122,7 @@ def test_merge_heads_gives_back_what_was_split(student, reference, make):
 
 @rung.property("merge_heads", rules=("dtype",))
 def test_merge_heads_keeps_float64(student, reference, make):
-    """Float64 stays float64, with all of its digits."""
+    """Float64 stays float64, with all digits."""
     x = make.normal(batch=2, num_heads=2, tokens=3, head_dim=4, dtype=torch.float64) / 3
     assert_agrees_to_float64(student.merge_heads(x), reference.merge_heads(x), within=ALL_DIGITS)
 
@@ -147,9 +147,9 @@ P_DROP = 0.4
 
 
 def assert_follows_qkv_bias(theirs, ours, biased, ours_biased):
-    """Fail unless the first pair, made without qkv_bias, has no biases, and the second has them."""
+    """Fail unless the first pair has no biases, and the second pair, made with qkv_bias, has."""
     adoption = adopt(theirs, ours)
-    assert_learns_no_more(theirs, "qkv_bias is False unless someone asks")
+    assert_learns_no_more(theirs, "qkv_bias is False by default")
     last = "out_proj.bias"
     missing = adopt(biased, ours_biased).missing
     for found, when in ((adoption.missing, "by default"), (missing, "with qkv_bias=True")):
@@ -161,7 +161,7 @@ def assert_follows_qkv_bias(theirs, ours, biased, ours_biased):
     unmade = [role for role in missing if role != last]
     assert_that(
         not unmade,
-        f"qkv_bias=True asks for biases, and {', '.join(unmade[:3])} could not be found: which "
+        f"qkv_bias=True asks for biases, but {', '.join(unmade[:3])} could not be found: which "
         "of your layers gets qkv_bias?",
     )
 
@@ -172,7 +172,7 @@ THREE_TOKENS = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [2.0, 2.0]]])
 
 
 def small_wrapper(student, reference, context_length=6):
-    """The student's module with the weights of the reference, and the reference."""
+    """The student's module and the reference, with the same weights."""
     theirs = student.MultiHeadAttentionWrapper(3, 4, context_length, 0.0, 2)
     ours = reference.MultiHeadAttentionWrapper(3, 4, context_length, 0.0, 2)
     adopt(theirs, ours)
@@ -242,7 +242,7 @@ def test_wrapper_is_causal(student, make):
 
 @rung.value("MultiHeadAttentionWrapper", rules=("computes", "shorter"))
 def test_wrapper_takes_shorter_sentences(student, reference, make):
-    """Sentences may be shorter than context_length, first a short one and then a longer one."""
+    """Sentences may be shorter than context_length; each call may have another length."""
     theirs, ours = small_wrapper(student, reference, context_length=8)
     for tokens in (3, 5):
         x = make.normal(batch=2, tokens=tokens, d_in=3)
@@ -294,7 +294,7 @@ def test_wrapper_moves_to_another_device(student, make):
 
 @rung.property("MultiHeadAttentionWrapper", rules=("dtype",))
 def test_wrapper_computes_in_float64(student, reference, make):
-    """After .double(), the module takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all digits."""
     theirs, ours = small_wrapper(student, reference)
     x = make.normal(batch=2, tokens=6, d_in=3, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
@@ -318,7 +318,7 @@ def test_wrapper_lets_gradients_through(student, reference, make):
 
 
 def small_layer(student, reference, context_length=7):
-    """The student's module with the weights of the reference, and the reference."""
+    """The student's module and the reference, with the same weights."""
     theirs = student.MultiHeadAttention(4, 6, context_length, 0.0, 2)
     ours = reference.MultiHeadAttention(4, 6, context_length, 0.0, 2)
     adopt(theirs, ours)
@@ -329,7 +329,7 @@ def dropping_layer(student, reference, make):
     """Modules with dropout, sentences whose output shows each head's weights twice, and the bias.
 
     Tokens are one-hot, and a value holds its token twice in each of two heads. The output layer
-    passes the heads on, and adds its bias.
+    has the identity matrix, so it only adds its bias.
     """
     tokens = 10
     theirs = student.MultiHeadAttention(tokens, 4 * tokens, tokens, P_DROP, 2)
@@ -341,7 +341,7 @@ def dropping_layer(student, reference, make):
         ours.out_proj.weight.copy_(torch.eye(4 * tokens))
         ours.out_proj.bias.fill_(0.25)
     adopt(theirs, ours)
-    bias = ours.out_proj.bias.detach()  # zero by now if theirs has none
+    bias = ours.out_proj.bias.detach()  # `adopt` makes it zero if theirs has no bias
     return theirs, ours, torch.eye(tokens).expand(18, tokens, tokens), bias
 
 
@@ -357,7 +357,7 @@ def test_multi_head_attention_with_identity_weights(student, reference):
     """With identity matrices and zero biases, the module gives the answer of the example."""
     theirs = student.MultiHeadAttention(4, 4, 3, 0.0, 2)
     adopt_identity_weights(theirs, reference.MultiHeadAttention(4, 4, 3, 0.0, 2))
-    # A third token fills the context: neither of the two may see it.
+    # A third token fills the context: neither of the first two tokens may see it.
     x = torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]]])
     result = theirs(x)[:, :2]
     expected = torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.055807, 1.888386, 0.669761, 1.0]]])
@@ -381,7 +381,7 @@ def test_multi_head_attention_is_causal(student, make):
 
 @rung.value("MultiHeadAttention", rules=("computes", "shorter"))
 def test_multi_head_attention_takes_shorter_sentences(student, reference, make):
-    """Sentences may be shorter than context_length, first a short one and then a longer one."""
+    """Sentences may be shorter than context_length; each call may have another length."""
     theirs, ours = small_layer(student, reference, context_length=9)
     for tokens in (3, 5):
         x = make.normal(batch=2, tokens=tokens, d_in=4)
@@ -461,7 +461,7 @@ def test_multi_head_attention_moves_to_another_device(student, make):
 
 @rung.property("MultiHeadAttention", rules=("dtype",))
 def test_multi_head_attention_computes_in_float64(student, reference, make):
-    """After .double(), the module takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all digits."""
     # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs = student.MultiHeadAttention(4, 8, 7, 0.0, 2)
     ours = reference.MultiHeadAttention(4, 8, 7, 0.0, 2)

@@ -94,7 +94,7 @@ def test_apply_rope_works_for_other_sizes(student, reference, make, leading):
 
 @rung.value("apply_rope", rules=("computes", "positions"))
 def test_apply_rope_uses_the_positions_it_is_given(student, reference, make):
-    """Positions need not start at 0, nor be in order, nor be neighbours."""
+    """Positions need not start at 0, be in order, or be consecutive."""
     x = make.normal(tokens=4, d=6)
     for numbers in ([10, 11, 12, 13], [9, 0, 4, 30]):
         positions = torch.tensor(numbers)
@@ -104,7 +104,7 @@ def test_apply_rope_uses_the_positions_it_is_given(student, reference, make):
 
 @rung.value("apply_rope")
 def test_apply_rope_uses_the_theta_it_is_given(student, reference, make):
-    """Another theta gives other speeds."""
+    """Another theta gives other angles."""
     x, positions = make.normal(tokens=6, d=4), torch.arange(6)
     theirs, ours = (
         student.apply_rope(x, positions, 100.0),
@@ -121,8 +121,8 @@ def test_apply_rope_changes_no_length(student, make):
     before, after = (pairs.unflatten(-1, (-1, 2)).norm(dim=-1) for pairs in (x, turned))
     assert_that(
         agree(before, after, within=UNMOVED),
-        "the two features of a pair, (0, 1) or (2, 3) and so on, have changed their length as a "
-        "pair: a rotation only turns",
+        "the length of some pair of features, (0, 1) or (2, 3) and so on, has changed: a rotation "
+        "keeps the length of a pair",
     )
 
 
@@ -140,11 +140,11 @@ def test_apply_rope_makes_scores_see_distances_only(student, make):
     assert_that(
         agree(near, far, within=UNMOVED),
         f"a query 3 tokens behind its key scores {near:.4f} at position 5, and {far:.4f} at "
-        "position 105: the distance is the same",
+        "position 105: the distance is the same, so the score should be the same",
     )
     assert_that(
         not agree(near, score(5, 0), within=UNMOVED),
-        "a query scores a key the same from 3 tokens away and from 5",
+        "a query gives a key the same score from 3 tokens away and from 5 tokens away",
     )
 
 
@@ -218,7 +218,7 @@ def test_alibi_bias_of_a_single_head(student, reference):
 
 @rung.property("alibi_bias", rules=("sizes",))
 def test_alibi_bias_leaves_a_softmax_to_every_query(student, make):
-    """With the bias, a softmax gives weight to the query itself and its past, not to the future."""
+    """With the bias, a softmax gives no weight to the future, and some weight to other tokens."""
     for heads, tokens in ((4, 6), (1, 5), (2, 1)):
         scores = make.normal(heads=heads, queries=tokens, keys=tokens)
         weights = torch.softmax(scores + student.alibi_bias(heads, tokens), -1)
@@ -226,8 +226,8 @@ def test_alibi_bias_leaves_a_softmax_to_every_query(student, make):
         future = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
         assert_that(
             bool((weights[:, future] == 0).all()),
-            "after the softmax, keys of the future have some weight left: which score leaves "
-            "exactly nothing?",
+            "after the softmax, keys of the future still have some weight: which score gets a "
+            "weight of exactly 0?",
         )
 
 

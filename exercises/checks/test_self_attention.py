@@ -172,7 +172,7 @@ def test_scaled_scores_agree_with_the_reference(student, reference, make):
 @rung.property("scaled_scores")
 @pytest.mark.parametrize(("d_k", "tokens"), [(16, 150), (10_000, 40)])
 def test_scaled_scores_stay_near_variance_one(student, make, d_k, tokens):
-    """Random queries and keys of variance 1 give scores of variance 1, however long they are."""
+    """Random queries and keys of variance 1 give scores of variance 1, for small and large d_k."""
     queries, keys = make.normal(queries=tokens, d_k=d_k), make.normal(keys=tokens, d_k=d_k)
     variance = student.scaled_scores(queries, keys).var().item()
     assert_that(
@@ -259,7 +259,7 @@ def test_scaled_attention_agrees_with_the_reference(student, reference, make):
 
 @rung.property("scaled_dot_product_attention", rules=("hidden",))
 def test_scaled_attention_ignores_what_is_hidden(student, make):
-    """Changing a hidden key and its value changes no result, even where all scores are low."""
+    """Changing a hidden key and its value changes no result, even if all scores are low."""
     queries, keys = 5.0 + make.uniform(queries=3, d_k=4), -6.0 + make.uniform(keys=5, d_k=4)
     values = make.normal(keys=5, d_v=2)
     mask = torch.tensor([False, False, True, False, False]).repeat(3, 1)
@@ -475,7 +475,7 @@ def test_self_attention_v2_has_biases_only_when_asked(student, reference):
     asked = student.SelfAttention_v2(3, 2, True)
     for theirs in (student.SelfAttention_v2(3, 2, False), student.SelfAttention_v2(3, 2)):
         adopt(theirs, reference.SelfAttention_v2(3, 2))
-        assert_learns_no_more(theirs, "qkv_bias is False unless someone asks")
+        assert_learns_no_more(theirs, "qkv_bias is False by default")
     adoption = adopt(asked, reference.SelfAttention_v2(3, 2, True))
     assert_that(
         not adoption.missing,
@@ -529,7 +529,7 @@ def test_v1_weights_do_the_example(student):
 
 @rung.value("v1_weights_from_v2")
 def test_v1_weights_of_a_square_layer_are_turned_too(student, reference, make):
-    """With d_in = d_out a matrix keeps its shape, and is transposed all the same."""
+    """With d_in = d_out a matrix keeps its shape, but must still be transposed."""
     names = ("W_query.weight", "W_key.weight", "W_value.weight")
     state = {name: make.normal(d_out=3, d_in=3) for name in names}
     assert_agrees(student.v1_weights_from_v2(state), reference.v1_weights_from_v2(state))
@@ -595,7 +595,7 @@ def test_causal_head_agrees_with_the_reference(student, reference, make, scaled)
 
 @rung.property("CausalHead")
 def test_causal_head_never_sees_the_future(student, reference, make):
-    """Changing later tokens changes no earlier output, not even where all scores are low."""
+    """Changing later tokens changes no earlier output, even if all scores are low."""
     assert_causal(student.CausalHead(3, 6), make.normal(batch=2, time=5, d_in=3))
     theirs, ours = student.CausalHead(4, 5), reference.CausalHead(4, 5)
     with torch.no_grad():  # every score is about -60

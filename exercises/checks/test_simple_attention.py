@@ -17,7 +17,7 @@ from grader.testing import (
     assert_that,
 )
 
-# "Your journey starts with one step", three numbers a word.
+# "Your journey starts with one step", with three numbers for each word.
 WORDS = torch.tensor(
     [
         [0.43, 0.15, 0.89],
@@ -28,7 +28,7 @@ WORDS = torch.tensor(
         [0.05, 0.80, 0.55],
     ]
 )
-# Token 2 is the sum of the other two.
+# Token 2 is the sum of tokens 0 and 1.
 THREE = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
 # --- attention_scores_for_query ------------------------------------------------------------------
@@ -60,7 +60,7 @@ def test_scores_for_a_query_start_counting_at_zero(student, reference, make, que
 
 @rung.property("attention_scores_for_query", rules=("dtype",))
 def test_scores_for_a_query_keep_float64(student, reference, make):
-    """Inputs in float64 give scores in float64, with all of its digits."""
+    """Inputs in float64 give scores in float64, with all digits."""
     inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
     assert_agrees_to_float64(
         student.attention_scores_for_query(inputs, 2),
@@ -71,7 +71,7 @@ def test_scores_for_a_query_keep_float64(student, reference, make):
 
 @rung.property("attention_scores_for_query", rules=("unchanged",))
 def test_scores_for_a_query_leave_the_inputs_alone(student, make):
-    """The tokens that you are given stay as they were."""
+    """The tokens passed in stay as they were."""
     assert_input_unchanged(
         student.attention_scores_for_query, make.normal(0.8, tokens=4, d_in=3), 2
     )
@@ -114,7 +114,7 @@ def test_looped_scores_of_random_tokens(student, reference, make):
 
 @rung.property("attention_scores_loop", rules=("dtype",))
 def test_looped_scores_keep_float64(student, reference, make):
-    """Inputs in float64 give scores in float64, with all of its digits."""
+    """Inputs in float64 give scores in float64, with all digits."""
     inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
     assert_agrees_to_float64(
         student.attention_scores_loop(inputs),
@@ -125,7 +125,7 @@ def test_looped_scores_keep_float64(student, reference, make):
 
 @rung.property("attention_scores_loop", rules=("unchanged",))
 def test_looped_scores_leave_the_inputs_alone(student, make):
-    """The tokens that you are given stay as they were."""
+    """The tokens passed in stay as they were."""
     assert_input_unchanged(student.attention_scores_loop, make.normal(0.8, tokens=4, d_in=3))
 
 
@@ -139,8 +139,8 @@ def test_looped_scores_can_be_learned_through(student, make):
         total.backward()
     assert_that(
         inputs.grad is not None and bool(inputs.grad.any()),
-        "backward() leaves nothing at the tokens: is a score, on its way into the table, a tensor "
-        "of torch's all the time, or for a moment only a number?",
+        "backward() gives the tokens no gradient: does a score become a plain Python number on its "
+        "way into the table?",
     )
 
 
@@ -169,7 +169,7 @@ def test_attention_scores_of_random_tokens(student, reference, make):
 
 @rung.property("attention_scores", rules=("dtype",))
 def test_attention_scores_keep_float64(student, reference, make):
-    """Inputs in float64 give scores in float64, with all of its digits."""
+    """Inputs in float64 give scores in float64, with all digits."""
     inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
     assert_agrees_to_float64(
         student.attention_scores(inputs), reference.attention_scores(inputs), within=ALL_DIGITS
@@ -178,7 +178,7 @@ def test_attention_scores_keep_float64(student, reference, make):
 
 @rung.property("attention_scores", rules=("unchanged",))
 def test_attention_scores_leave_the_inputs_alone(student, make):
-    """The tokens that you are given stay as they were."""
+    """The tokens passed in stay as they were."""
     assert_input_unchanged(student.attention_scores, make.normal(0.8, tokens=4, d_in=3))
 
 
@@ -211,7 +211,7 @@ def test_attention_weights_have_a_row_for_each_query(student, make):
 
 @rung.value("attention_weights")
 def test_attention_weights_do_the_example(student):
-    """The weights of three tokens are those of the statement, read by rows."""
+    """The weights of three tokens are those of the statement, with a row for each query."""
     expected = torch.tensor(
         [[0.4223, 0.1554, 0.4223], [0.1554, 0.4223, 0.4223], [0.2119, 0.2119, 0.5761]]
     )
@@ -233,15 +233,15 @@ def test_attention_weights_share_out_one_per_query(student, make):
 
 @rung.property("attention_weights", rules=("dtype",))
 def test_attention_weights_keep_float64(student, reference, make):
-    """Inputs in float64 give weights in float64, with all of its digits."""
+    """Inputs in float64 give weights in float64, with all digits."""
     inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
-    inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
+    inputs[:, 0] = 12.0  # adds 144 to all scores: no weight changes, but float32 loses digits
     assert_agrees_to_float64(student.attention_weights(inputs), reference.attention_weights(inputs))
 
 
 @rung.property("attention_weights", rules=("unchanged",))
 def test_attention_weights_leave_the_inputs_alone(student, make):
-    """The tokens that you are given stay as they were."""
+    """The tokens passed in stay as they were."""
     assert_input_unchanged(student.attention_weights, make.normal(0.8, tokens=4, d_in=3))
 
 
@@ -284,53 +284,54 @@ def test_context_vector_of_random_tokens(student, reference, make, query_index):
 
 @rung.value("context_vector")
 def test_context_vector_of_equal_tokens_is_that_token(student):
-    """If all tokens are the same, a mix of them is that token again."""
+    """If all tokens are the same, their weighted mean is that token again."""
     token = torch.tensor([1.0, -2.0, 0.5])
     context = student.context_vector(token.repeat(4, 1), 2)
     assert_that(
         agree(context, token),
-        f"four times the same token should mix to that token, {token.tolist()}, and not to "
+        f"the weighted mean of four equal tokens should be that token, {token.tolist()}, and not "
         f"{context.tolist()}: do the weights sum to one?",
     )
 
 
 @rung.property("context_vector", rules=("dtype",))
 def test_context_vector_keeps_float64(student, reference, make):
-    """Inputs in float64 give a context vector in float64, with all of its digits."""
+    """Inputs in float64 give a context vector in float64, with all digits."""
     inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
-    inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
+    inputs[:, 0] = 12.0  # adds 144 to all scores: no weight changes, but float32 loses digits
     assert_agrees_to_float64(student.context_vector(inputs, 2), reference.context_vector(inputs, 2))
 
 
 @rung.property("context_vector", rules=("unchanged",))
 def test_context_vector_leaves_the_inputs_alone(student, make):
-    """The tokens that you are given stay as they were."""
+    """The tokens passed in stay as they were."""
     assert_input_unchanged(student.context_vector, make.normal(0.8, tokens=4, d_in=3), 2)
 
 
 @rung.gradient("context_vector", rules=("gradients",))
 def test_context_vector_can_be_learned_through(student):
-    """A gradient comes back to the tokens, through the mix and through its weights."""
+    """A gradient comes back to the tokens, through the weighted sum and through its weights."""
     inputs = THREE.clone().requires_grad_()
-    # The query is zero in column 1. So the gradient through the mix is in column 1 of the other
-    # tokens, and the gradient through the weights follows the query, in column 0.
+    # The query is [1, 0]. For the other tokens, the gradient through the weighted sum is in column
+    # 1, the column of `number`, and the gradient through the weights is in column 0.
     number = student.context_vector(inputs, 0)[1]
     if number.requires_grad:
         number.backward()
     by_weights, by_mix = (torch.zeros(2, 2) if inputs.grad is None else inputs.grad[1:]).T
     assert_that(
         bool(by_mix.any() or by_weights.any()),
-        "backward() leaves nothing at the tokens: do you leave torch on the way, or cut the "
-        "result off?",
+        "backward() gives the tokens no gradient: do you leave torch on the way, or detach the "
+        "result?",
     )
     assert_that(
         bool(by_weights.any()),
         "backward() treats the weights as constants, but they depend on the tokens too: is "
-        "something between the scores and the mix detached?",
+        "something between the scores and the weighted sum detached?",
     )
     assert_that(
         bool(by_mix.any()),
-        "backward() reaches the weights, and not the tokens that they mix: are those cut off?",
+        "backward() reaches the weights, but not the tokens in the weighted sum: are these tokens "
+        "detached?",
     )
 
 
@@ -371,9 +372,9 @@ def test_simple_self_attention_has_no_sense_of_order(student, make):
 
 @rung.property("simple_self_attention", rules=("dtype",))
 def test_simple_self_attention_keeps_float64(student, reference, make):
-    """Inputs in float64 give context vectors in float64, with all of its digits."""
+    """Inputs in float64 give context vectors in float64, with all digits."""
     inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
-    inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
+    inputs[:, 0] = 12.0  # adds 144 to all scores: no weight changes, but float32 loses digits
     assert_agrees_to_float64(
         student.simple_self_attention(inputs), reference.simple_self_attention(inputs)
     )
@@ -381,13 +382,13 @@ def test_simple_self_attention_keeps_float64(student, reference, make):
 
 @rung.property("simple_self_attention", rules=("unchanged",))
 def test_simple_self_attention_leaves_the_inputs_alone(student, make):
-    """The tokens that you are given stay as they were."""
+    """The tokens passed in stay as they were."""
     assert_input_unchanged(student.simple_self_attention, make.normal(0.8, tokens=4, d_in=3))
 
 
 @rung.gradient("simple_self_attention", rules=("gradients",))
 def test_simple_self_attention_can_be_learned_through(student, reference, make):
-    """A gradient comes back to every token, through the weights and through the mix."""
+    """A gradient comes back to every token, through the weights and through the weighted sum."""
     assert_gradients_agree(
         student.simple_self_attention,
         reference.simple_self_attention,

@@ -17,7 +17,7 @@ from grader.testing import (
 
 
 def magnified(weights):
-    """Magnify differences between nearly equal weights, of which float32 has few digits."""
+    """Subtract the mean and multiply, to magnify differences between nearly equal weights."""
     return 50 * (weights - weights.mean())
 
 
@@ -157,8 +157,8 @@ def test_softmax_rows_gives_the_weights_of_the_example(student, reference):
     rows, columns = weights.sum(dim=1), weights.sum(dim=0)
     assert_that(
         not agree(columns, torch.ones(3)),
-        "your columns sum to one, and the rows should: along which axis does one query share out "
-        "its attention?",
+        "your columns sum to one, but each row should sum to one: along which axis does one query "
+        "share out its attention?",
     )
     assert_that(
         agree(rows, torch.ones(2)),
@@ -260,15 +260,16 @@ def test_softmax_stable_has_finite_gradients_beside_infinities(student, make):
     weights = student.softmax_stable(scores)
     (weights * make.normal_like(weights, name="upstream")).sum().backward()
     if scores.grad is None:
-        return  # the test above reports that no gradient arrives at all
+        return  # the test above reports a missing gradient
     assert_that(
         bool(scores.grad[scores.isfinite()].isfinite().all()),
         "a finite score gets a gradient that is not finite when its slice contains -inf: which "
-        "step has an infinite slope there, like the log of 0, or takes one infinity from another?",
+        "step has an infinite slope there, like the log of 0, or subtracts one infinity from "
+        "another?",
     )
 
 
-# Not as large as the example's: each wrong shift fails on other rows.
+# Scores smaller than in the example. Each way to choose a wrong shift fails on some of these rows.
 SLICES_APART = torch.tensor(
     [
         [90.0, 89.0], [50.0, 49.0], [-60.0, -61.0], [-40.0, -41.0], [60.0, -60.0], [100.0, -80.0],
@@ -291,4 +292,4 @@ def test_softmax_stable_survives_the_example(student, reference, dim):
     )
     of_ours, expected = reference.softmax_stable(scores, dim), reference.softmax_stable(others, dim)
     assert_agrees(weights, of_ours, within=LARGE_SCORES, what="the example's weights")
-    assert_agrees(of_others, expected, within=LARGE_SCORES, what="the weights of slices apart")
+    assert_agrees(of_others, expected, within=LARGE_SCORES, what="the weights of slices far apart")

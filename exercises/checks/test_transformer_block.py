@@ -64,7 +64,7 @@ def test_layer_norm_takes_any_leading_dimensions(student, reference, make, leadi
 @rung.property("layer_norm", rules=("eps",))
 @pytest.mark.parametrize("eps", [(0.5,), ()], ids=["0.5", "none given"])
 def test_layer_norm_uses_eps(student, reference, make, eps):
-    """In rows whose numbers hardly differ, eps matters: its default, and another value."""
+    """Rows of nearly equal numbers, where eps matters, are right with any eps."""
     x = make.normal(0.5 if eps else 0.01, tokens=3, d=5)
     given = x, make.normal(d=5), make.normal(d=5), *eps
     assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=REORDERED)
@@ -87,7 +87,7 @@ def test_layer_norm_is_right_around_a_thousand(student, reference, make):
 
 @rung.property("layer_norm", rules=("dtype",))
 def test_layer_norm_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, to its full precision."""
+    """Float64 stays float64, in full precision."""
     x = make.normal(1e6, tokens=8, d=6, dtype=torch.float64)
     gain, shift = make.normal(d=6, dtype=torch.float64), make.normal(d=6, dtype=torch.float64)
     assert_agrees_to_float64(
@@ -146,7 +146,7 @@ def test_rms_norm_takes_any_leading_dimensions(student, reference, make, leading
 @rung.property("rms_norm", rules=("eps",))
 @pytest.mark.parametrize("eps", [(0.5,), ()], ids=["0.5", "none given"])
 def test_rms_norm_uses_eps(student, reference, make, eps):
-    """In rows of small numbers, eps matters: its default, and another value."""
+    """Rows of small numbers, where eps matters, are right with any eps."""
     given = make.normal(0.5 if eps else 0.002, tokens=3, d=5), make.normal(d=5), *eps
     assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
 
@@ -160,7 +160,7 @@ def test_rms_norm_gives_zeros_for_zeros(student, make):
 
 @rung.property("rms_norm", rules=("dtype",))
 def test_rms_norm_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, to its full precision."""
+    """Float64 stays float64, in full precision."""
     x = make.normal(1e6, tokens=8, d=6, dtype=torch.float64)
     gain = make.normal(d=6, dtype=torch.float64)
     assert_agrees_to_float64(
@@ -222,7 +222,7 @@ def test_gelu_is_no_approximation(student, reference):
 
 @rung.property("gelu", rules=("dtype",))
 def test_gelu_gives_float64_for_float64(student, reference, make):
-    """Float64 stays float64, to its full precision."""
+    """Float64 stays float64, in full precision."""
     x = make.uniform(-3.0, 3.0, tokens=4, d=6, dtype=torch.float64)
     assert_rises_in_float64(student.gelu, reference.gelu, x)
 
@@ -253,7 +253,8 @@ def test_gelu_lets_gradients_through(student, reference, make):
 def keep_hidden_within(bound, layer, x):
     """Scale a layer so that no output for `x` is larger than `bound`.
 
-    For such small inputs, the GELU's tanh form, which has its own check, is nearly the same.
+    For such small numbers, the GELU and its approximation by tanh are nearly the same. So the
+    approximation fails only in the check of the rule `gelu`.
     """
     with torch.no_grad():
         largest = (x @ layer.weight.T + layer.bias).abs().max()
@@ -303,7 +304,7 @@ def test_feed_forward_has_a_bias_in_each_layer(student, reference):
     theirs = student.FeedForward(5, 12)
     adoption = adopt(theirs, reference.FeedForward(5, 12))
     lacking = " and ".join(role.removesuffix(".bias") for role in adoption.missing)
-    assert_that(not lacking, f"both layers have a bias, and none could be found for {lacking}")
+    assert_that(not lacking, f"both layers have a bias, but none was found for {lacking}")
     assert_learns_no_more(theirs, "there is one bias for each of the two layers")
 
 
@@ -407,9 +408,9 @@ def test_swiglu_can_be_trained(student, reference, make):
 
 
 def small_block(student, reference, context_length=7, dropout=0.0, gentle=0.02):
-    """The student's block with the weights of the reference, and the reference.
+    """The student's block and the reference, with the same weights.
 
-    The factor `gentle` makes the GELU's inputs small: near 0, its tanh form agrees with it.
+    The factor `gentle` makes the GELU's inputs small: near 0, its approximation by tanh is right.
     """
     theirs = student.TransformerBlock(8, 2, 10, context_length, dropout)
     ours = reference.TransformerBlock(8, 2, 10, context_length, dropout)
@@ -459,7 +460,7 @@ def test_transformer_block_is_causal(student, reference, make):
 
 @rung.property("TransformerBlock", rules=("shorter",))
 def test_transformer_block_takes_shorter_sentences(student, reference, make):
-    """Sentences may be shorter than context_length, first a short one and then a longer one."""
+    """Sentences may be shorter than context_length; each call may have another length."""
     theirs, ours = small_block(student, reference, context_length=9)
     for tokens in (3, 5):
         x = make.normal(12.0, batch=2, tokens=tokens, d_model=8)
@@ -514,7 +515,7 @@ def test_transformer_block_drops_while_it_trains(student, reference, make):
         student.TransformerBlock(8, 2, 10, 7, 0.5),
         reference.TransformerBlock(8, 2, 10, 7, 0.5),
     )
-    with torch.no_grad():  # attention multiplies its input by a thousand, and nothing else counts
+    with torch.no_grad():  # attention multiplies its input by 1000; feed-forward adds 0
         ours.get_submodule("attention.W_value").weight.copy_(1000.0 * torch.eye(8))
         ours.get_submodule("attention.out_proj").weight.copy_(torch.eye(8))
         for weight in ours.get_submodule("feed_forward.down").parameters():
@@ -528,7 +529,7 @@ def test_transformer_block_drops_while_it_trains(student, reference, make):
 
 @rung.property("TransformerBlock", rules=("eval",))
 def test_transformer_block_is_calm_in_evaluation(student, reference, make):
-    """After .eval(), two calls agree."""
+    """After .eval(), two calls give the same result."""
     block, _ = small_block(student, reference, dropout=0.5)
     x = make.normal(12.0, batch=3, tokens=7, d_model=8)
     once, again = block.eval().each([(x,), (x,)])
@@ -544,7 +545,7 @@ def test_transformer_block_moves_to_another_device(student, make):
 
 @rung.property("TransformerBlock", rules=("dtype",))
 def test_transformer_block_computes_in_float64(student, reference, make):
-    """After .double(), the module takes and gives float64, with all of its digits."""
+    """After .double(), the module takes and gives float64, with all digits."""
     theirs, ours = small_block(student, reference)
     x = make.normal(batch=2, tokens=7, d_model=8, dtype=torch.float64)
     assert_rises_in_float64(theirs.double(), ours.double(), x)

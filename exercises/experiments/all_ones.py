@@ -1,8 +1,8 @@
-"""Ones and zeros decide who is added up: all tokens, or the past.
+"""Ones and zeros in a matrix decide which tokens are added up.
 
-Row t of the matrix makes row t of the product. A row of ones gives the sum of all tokens, so all
-rows of the product with a matrix of ones are the same. A zero leaves a token out, and a row with a
-single one looks up one token.
+Row t of the product is the sum of the tokens for which row t of the matrix has a 1. A row of ones
+adds up all tokens, so a matrix of ones gives the same sum in every row. A 0 leaves a token out. A
+row with only one 1 looks up a single token.
 """
 
 import torch
@@ -15,7 +15,7 @@ matrix = yours("prefix_sum_matrix", None, "torch.cumsum, without a matrix")
 sums = {
     "all ones": torch.ones(3, 3) @ tokens,
     "your triangle" if matrix else "the past": matrix(3) @ tokens if matrix else tokens.cumsum(0),
-    "a single one": torch.tensor([[0.0, 1.0, 0.0]]) @ tokens,
+    "only one 1": torch.tensor([[0.0, 1.0, 0.0]]) @ tokens,
 }
 print(f"\nthe tokens      {tokens.tolist()}")
 for name, rows in sums.items():

@@ -1,7 +1,8 @@
-"""Two right ways compared: by ==, torch.equal and torch.allclose.
+"""Two right results compared by ==, torch.equal and torch.allclose.
 
-Floating-point sums depend on the order of addition, so two right ways differ in the last digits.
-Compare results with a tolerance, as you compare your own loop with your own matrix product.
+Floating-point sums depend on the order of addition, so two right results may differ in the last
+digits: for example, the scores of your loop and of your matrix product. Compare such results with
+a tolerance.
 """
 
 import torch
@@ -10,7 +11,7 @@ from grader.mine import yours
 
 torch.manual_seed(0)
 inputs = torch.randn(32, 32)
-instead = "sums of torch's"
+instead = "torch's sums"
 in_loops = yours("attention_scores_loop", None, instead)
 at_once = yours("attention_scores", None, instead)
 if in_loops and at_once:

@@ -1,14 +1,14 @@
 """Published figures: sums and means of three tokens, seed 42.
 
-Two public notebooks on self-attention print these figures. This script draws the tokens, and passes
-them to your functions.
+Two public notebooks on self-attention print these figures. This script draws the same tokens, and
+passes them to your functions.
 """
 
 import torch
 
 from grader.mine import figures, yours
 
-alone = "figures alone"
+alone = "published figures"
 sums = yours("prefix_sum_matrix", None, alone)
 means = yours("running_mean_matrix", None, alone)
 running_mean = yours("running_mean_loop", None, alone)

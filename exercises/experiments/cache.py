@@ -1,8 +1,8 @@
-"""Tokens a second with and without a cache, for 128 tokens.
+"""Tokens per second with and without a cache, for 128 tokens.
 
 Without a cache, the layer computes the whole text again for each new token, so each token takes
-longer than the last. With a cache, the layer projects the new token alone, and the token looks at
-the stored keys and values.
+longer than the last. With a cache, the layer projects only the new token, which attends to the
+stored keys and values.
 """
 
 import time
@@ -12,14 +12,15 @@ import torch
 from grader.mine import yours
 
 WIDTH, HEADS, LENGTH, STEP = 128, 8, 128, 32
-RECORDED = {  # the kit's own answer on one thread of a server's processor, the fastest of 15 texts
+# Speeds of the kit's own answer, on one thread of a server's processor; the best of 15 texts.
+RECORDED = {
     "anew": [6611, 3742, 2276, 1492],
     "cached": [9247, 8806, 8437, 7850],
 }
 
 
 def written(layer, text):
-    """Return the tokens a second in each quarter of a text, with and without a cache."""
+    """Run a layer on a text, and return tokens per second for each quarter of it, in both ways."""
     speeds = {"anew": [], "cached": []}
     seconds = dict.fromkeys(speeds, 0.0)
     cache = None
@@ -38,7 +39,7 @@ def written(layer, text):
 
 
 def fastest(attention, texts=3):
-    """Return the fastest of several texts in each quarter: other programs slow some down."""
+    """Return the best speed of each quarter over several texts, since other programs disturb."""
     layer = attention(WIDTH, WIDTH, HEADS)
     with torch.no_grad():
         runs = [written(layer, torch.randn(1, LENGTH, WIDTH)) for _ in range(texts)]
@@ -49,7 +50,7 @@ torch.manual_seed(0)
 attention = yours("CachedAttention", None, "recorded numbers")
 speeds = fastest(attention) if attention else RECORDED
 
-print("\ntokens a second, in each quarter of the text")
+print("\ntokens per second, in each quarter of the text")
 largest = max(max(quarters) for quarters in speeds.values())
 for quarter in range(LENGTH // STEP):
     for way, quarters in speeds.items():

@@ -1,8 +1,8 @@
-"""Published figures: causal weights by two ways, and dropout.
+"""Published figures: causal weights in two ways, and dropout.
 
 A public notebook prints these figures. The queries and keys of six words come from two layers,
-nn.Linear(3, 2, bias=False), made under seed 789: the query's layer first, then the key's. Scores
-are divided by the root of 2. The dropout is torch's own, under seed 123.
+nn.Linear(3, 2, bias=False), made under seed 789: first the layer of the queries, then that of the
+keys. Scores are divided by the root of 2. Torch chooses the entries to drop, under seed 123.
 """
 
 import torch
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from grader.mine import figures, yours
 
-alone = "figures alone"
+alone = "published figures"
 causal_mask = yours("causal_mask", None, alone)
 masked_softmax = yours("masked_softmax", None, alone)
 renormalized = yours("renormalized_causal_weights", None, alone)
@@ -52,17 +52,17 @@ causal = [
     [0.2175, 0.1983, 0.1984, 0.1888, 0.1971, 0.0000],
     [0.1935, 0.1663, 0.1666, 0.1542, 0.1666, 0.1529],
 ]
-# Logarithms of weights can be scores: softmax ignores a constant added to a whole row.
+# Logarithms of weights may replace scores: softmax ignores a constant added to a whole row.
 made = masked_softmax(weights.log(), causal_mask(6)) if masked_softmax and causal_mask else None
 figures("a mask before the softmax (causal_mask and masked_softmax)", causal, made)
 made = renormalized(weights) if renormalized else None
-figures("zeros after it, then divided by the sum (renormalized_causal_weights)", causal, made)
+figures("zeros after the softmax, divided by sums (renormalized_causal_weights)", causal, made)
 
 torch.manual_seed(123)
 ones = torch.ones(6, 6)
 keep = nn.Dropout(0.5)(ones) > 0
 figures(
-    "nn.Dropout(0.5) of ones, under seed 123 (apply_dropout with what torch keeps)",
+    "nn.Dropout(0.5) of ones, under seed 123 (apply_dropout with the entries torch keeps)",
     [
         [2, 2, 0, 2, 2, 0],
         [0, 0, 0, 2, 0, 2],

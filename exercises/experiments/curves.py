@@ -1,9 +1,8 @@
 """GELU and ReLU: values and slopes, above and below 0.
 
-Below 0, the slope of ReLU is 0: no gradient reaches the layers before it, whatever the loss is. The
-slope of GELU has no jump at 0. Below 0, GELU still passes a gradient, and only far below 0 is the
-gradient nearly 0. The last lines show a feature of 1,000 tokens, shifted so that most of its values
-are negative.
+Below 0, the slope of ReLU is 0, so no gradient reaches the layers before it. The slope of GELU has
+no jump at 0. A little below 0, GELU still passes a gradient; far below 0, the gradient is nearly 0.
+The last lines show a feature of 1,000 tokens, shifted so that most of its values are negative.
 """
 
 import torch
@@ -16,7 +15,7 @@ bends = {"ReLU": torch.relu, "GELU": gelu}
 
 
 def slopes(bend, x):
-    """The derivative of a function at each of these numbers."""
+    """The derivative of the function `bend` at each number in `x`."""
     x = x.clone().requires_grad_()
     return torch.autograd.grad(bend(x).sum(), x)[0]
 
@@ -30,7 +29,7 @@ for x, *row in zip(points.tolist(), *(column.tolist() for column in columns), st
 
 torch.manual_seed(0)
 pushed = torch.randn(1000) - 1.5  # a feature of 1000 tokens
-print("\n1000 features with mean -1.5: how many get a gradient of exactly 0?")
+print("\n1000 values of a feature, with mean -1.5: how many get a gradient of exactly 0?")
 for name, bend in bends.items():
     silent = int((slopes(bend, pushed) == 0).sum())
     print(f"  {name} {silent:5} {'█' * round(silent / 25)}".rstrip())

@@ -1,9 +1,9 @@
-"""Scores of rotated words depend on distance, not on place.
+"""Scores of rotated words depend on distance, not on position.
 
-One query and one key are put at different places, always the same number of steps apart. If both
-are rotated, their score is the same down each column. If a table of positions is added instead, as
-in GPT, the score also depends on the place. A pattern that was learned at one place may then fail
-at another.
+One query and one key are put at different positions. In each column, their distance is the same. If
+both are rotated, their score is the same down each column. If a table of positions is added
+instead, as in GPT, the score also depends on the position. A pattern that was learned at one
+position may then fail at another.
 """
 
 import torch

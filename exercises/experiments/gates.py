@@ -1,8 +1,8 @@
-"""A gate multiplies two features; a GELU only comes near.
+"""A gate multiplies two features; a GELU does so only near 0.
 
 All weights here are made by hand. A feed-forward layer of four hidden features can multiply two
 numbers near 0, because a GELU is curved there. Far from 0 a GELU is nearly straight, and the result
-is no longer the product. (With more features, the layer is right on a wider range.) Two hidden
+is no longer the product. (With more features, the layer works on a wider range.) Two hidden
 features with a gate, as in a SwiGLU, give the product everywhere.
 """
 
@@ -14,7 +14,7 @@ from torch.nn import functional
 from grader.mine import yours
 
 gelu = yours("gelu", functional.gelu)
-FAR = 2 / math.sqrt(2 * math.pi)  # gelu(z) + gelu(-z) is near FAR · z², around 0
+FAR = 2 / math.sqrt(2 * math.pi)  # near 0, gelu(z) + gelu(-z) is about FAR · z²
 
 
 def bent(x, y):

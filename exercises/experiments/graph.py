@@ -1,9 +1,9 @@
 """Attention is communication on a directed graph of words.
 
 A mask leaves an arrow for each pair of words that it does not hide. In a decoder, a word gets
-arrows from its past; in an encoder, from all words. Any other graph works as well. Each line
-changes one word and shows the words whose results change: the word's arrows lead to them. In one
-layer, a change travels along one arrow.
+arrows from its past; in an encoder, from all words. Any other graph works as well. Each line of the
+output changes one word, and lists the words whose results change. These are the words to which the
+changed word has an arrow: in one layer, a change travels along one arrow.
 """
 
 import torch

@@ -1,8 +1,8 @@
-"""Each head has its own weights: two heads find more than one.
+"""Each head has its own weights: two heads find more than one head.
 
-The first three features of a word are its kind, the last three its position. A single head looks
-for both at once, so each word mostly finds itself. Two heads have two softmaxes: the first head
-finds words of the same kind, and the second finds words nearby.
+The first three features of a word encode its kind, the last three its position. A single head
+looks for both at once, so each word mostly finds itself. Two heads have two softmaxes: the first
+head finds words of the same kind, and the second head finds words nearby.
 """
 
 import torch
@@ -34,7 +34,7 @@ def weights(x, heads):
     if not split:
         return of_torch(x, heads)
     parts = split(x, heads)
-    eye = torch.eye(6).expand(1, heads, 6, 6)  # with these values, the result is the weights
+    eye = torch.eye(6).expand(1, heads, 6, 6)  # values with which the result is the weights
     return functional.scaled_dot_product_attention(parts, parts, eye)
 
 

@@ -1,9 +1,9 @@
-"""What is kept of a past token: heads, or one latent.
+"""What a cache stores of a token: keys and values, or one latent.
 
-A layer can keep keys and values for each head, or for groups of heads that share them. Or it can
-keep one latent, from which the keys and values of all heads are made. With a latent, every head
-still has its own keys. They need not be made again at each step: one matrix for each head turns
-queries into vectors that are compared with latents directly.
+A layer can store keys and values for each head, or for groups of heads that share them. Or it can
+store one latent, from which the keys and values of all heads are computed. With a latent, every
+head still has its own keys. The keys need not be computed again at each step: one matrix for each
+head turns a new token into a vector that is compared with latents directly.
 """
 
 import torch
@@ -42,7 +42,7 @@ else:
     direct = torch.linalg.multi_dot([x, W_query[:, first], W_key[:, first].T, latents.T])
 unpacking = WIDTH * WIDTH + PAST * LATENT * WIDTH + PAST * WIDTH
 absorbing = HEADS * (WIDTH * LATENT + PAST * LATENT)
-print(f"\nmultiplications for the scores of one new token with {PAST:,} past ones")
+print(f"\nmultiplications for the scores of one new token with {PAST:,} past tokens")
 print(f"{'keys unpacked':20}{unpacking:17,}")
 print(f"{'keys absorbed':20}{absorbing:17,}")
 print(f"the same scores, by torch.allclose: {torch.allclose(scores, direct, atol=1e-4)}")

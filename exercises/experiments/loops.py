@@ -46,4 +46,4 @@ for window, text in RECORDED.items():
         text = "".join(LETTERS[one] for one in ids)
     circle = next(n for n in range(1, 46) if text[-30:] == text[-30 - n : -n])
     seen = "the last letter" if window == 1 else f"the last {window} letters"
-    print(f"\nit sees {seen}: a circle of {circle} letters\n  {text.rstrip()}")
+    print(f"\nthe model sees {seen}: a circle of {circle} letters\n  {text.rstrip()}")

@@ -1,9 +1,9 @@
-"""Rows of weights with a mask, without a mask, with a late mask.
+"""Rows of weights without a mask, with a mask, with a late mask.
 
 Without a mask, every word looks at all words, the next word included. A model that learns to guess
 the next word would then only copy it. With a mask before the softmax, each row sums to one. With
-zeros after the softmax, rows do not sum to one, and the hidden scores still decide how much is
-missing.
+zeros after the softmax, most rows sum to less than one, and the hidden scores still decide how much
+is missing.
 """
 
 import torch
@@ -25,7 +25,7 @@ future = yours("causal_mask", lambda n: nn.Transformer.generate_square_subsequen
 words = ("The", "cat", "sat", "down")
 torch.manual_seed(0)
 queries, keys = torch.randn(2, 4, 16)
-eye = torch.eye(4)  # with these values, the result is the weights
+eye = torch.eye(4)  # values with which the result is the weights
 mask = future(4)
 plain = attention(queries, keys, eye)
 tables = {

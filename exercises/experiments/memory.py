@@ -1,4 +1,4 @@
-"""The largest tensor on the way: whole against tiled attention.
+"""The largest tensor in whole attention and in tiled attention.
 
 Whole attention writes a table of all scores, which grows with the square of the number of tokens.
 Tiled attention goes through the keys block by block, and keeps a few numbers for each query. Both

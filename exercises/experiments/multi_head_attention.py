@@ -1,15 +1,15 @@
 """Published figures: two heads as a list, and in one product.
 
-A public notebook prints these figures, under seed 123. You get them if nn.Linear draws a query, a
-key and a value (of each head in turn), and out_proj last. No test asks for that order: in your
-layers, any order is right.
+A public notebook prints these figures, under seed 123. Your layers give the same figures if they
+make their nn.Linear in this order: query, key and value of each head in turn, and out_proj last. No
+test requires this order: any order is right.
 """
 
 import torch
 
 from grader.mine import figures, yours
 
-alone = "figures alone"
+alone = "published figures"
 wrapper = yours("MultiHeadAttentionWrapper", None, alone)
 attention = yours("MultiHeadAttention", None, alone)
 
@@ -26,7 +26,7 @@ inputs = torch.tensor(
 
 
 def drawn(layer):
-    """The result for the sentence of a layer that is made under seed 123; None without one."""
+    """A layer's result for the sentence, if made under seed 123; None if `layer` is None."""
     torch.manual_seed(123)
     return layer(3, 2, 6, 0.0, 2)(torch.stack((inputs, inputs)))[0] if layer else None
 

@@ -2,7 +2,7 @@
 
 Every layer is a random matrix that makes features a little smaller, or a little larger. After
 sixteen such layers, features are too small to matter, or hundreds of times too large. With a norm
-in front of each layer, the change does not add up: features are as large after sixteen layers as
+in front of each layer, the changes do not multiply: features are as large after sixteen layers as
 after one.
 """
 

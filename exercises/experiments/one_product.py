@@ -1,9 +1,9 @@
 """Why W_query and W_key are two matrices, and not their product.
 
-Scores are x (W_query W_keyᵀ) xᵀ, so one matrix in place of two would be enough. That matrix has far
-more numbers than two narrow ones. The product of two narrow matrices has a rank of at most d_out,
-which is all that a head needs. With one matrix there would also be no short keys to store for the
-next tokens, only whole tokens.
+Scores are x (W_query W_keyᵀ) xᵀ, so one matrix in place of two would be enough. But one matrix has
+far more numbers than two narrow matrices. The product of the narrow matrices has a rank of at most
+d_out, and a head needs no more. Two matrices also give short keys, which are cheaper to store for
+later tokens than whole tokens.
 """
 
 import torch
@@ -26,7 +26,7 @@ else:
 product = W_query @ W_key.T
 largest = (scores - x @ product @ x.T).abs().max().item()
 drawn = torch.randn(64, 64)
-print(f"\nthe two ways to the scores differ by {largest:.0e} at most: they are the same")
+print(f"\nthe scores of both ways differ by {largest:.0e} at most: they are the same")
 print(f"rank of the product of (64, 16) and (16, 64): {torch.linalg.matrix_rank(product)}")
 print(f"rank of one matrix (64, 64), drawn at random: {torch.linalg.matrix_rank(drawn)}")
-print("to keep of each past token: a key of 16 numbers, or all 64 of the token")
+print("to store of each past token: a key of 16 numbers, or all 64 numbers of the token")

@@ -12,7 +12,7 @@ from grader.mine import yours
 
 attention = yours("scaled_dot_product_attention", functional.scaled_dot_product_attention)
 
-# The topics of each book (animals, numbers, music), and its content (its price in euros).
+# The index has the topics of each book: animals, numbers, music. The content is its price in euros.
 books = ("Whales", "Sums", "Songs")
 index = 6 * torch.eye(3)
 content = torch.tensor([[10.0], [20.0], [40.0]])

@@ -1,8 +1,8 @@
 """The size of scores with and without the root, as d_k grows.
 
 A score is a sum of d_k products. If queries and keys are independent, with mean 0 and variance 1,
-each product has variance 1, and the sum has variance d_k. The typical size of a score is the norm
-of all scores, divided by the root of their number.
+each product has variance 1, and the sum has variance d_k. The script prints the typical size of a
+score: the norm of all scores, divided by the root of their number.
 """
 
 import torch
@@ -11,7 +11,7 @@ from torch.nn import functional
 from grader.mine import yours
 
 torch.manual_seed(0)
-scaled_scores = yours("scaled_scores", None, "the other size, divided")
+scaled_scores = yours("scaled_scores", None, "the first size, divided by the root")
 
 print(f"\n{'d_k':>5}   typical size of a score: without the root, with it")
 for d_k in (1, 4, 16, 64, 256, 1024):

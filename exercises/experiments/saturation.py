@@ -17,7 +17,7 @@ print(f"\n{'d_k':>5}  {'root':8} {'largest weight':32} gradient")
 for d_k in (4, 16, 64, 256, 1024, 4096):
     queries, keys = torch.randn(200, d_k), torch.randn(8, d_k)
     for name, factor in (("with", 1.0), ("without", d_k**0.5)):
-        # The function divides by the root of d_k; multiplying queries by that root undoes it.
+        # The function divides by the root of d_k; a factor of that root undoes the division.
         scaled = (queries * factor).requires_grad_()
         weights = attention(scaled, keys, torch.eye(8))  # values of torch.eye give the weights
         largest = weights.amax(dim=-1)

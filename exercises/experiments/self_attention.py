@@ -1,8 +1,8 @@
 """Published figures: layers drawn under seeds 42, 123 and 789.
 
-Public notebooks print these figures. You get them if the matrices of queries, keys and values are
-drawn in that order, by torch.rand or by nn.Linear (in the causal head: key, then query). No test
-asks for that order: any order is right.
+Public notebooks print these figures. Your layers give the same figures if they draw the matrices of
+queries, keys and values in this order, by torch.rand or by nn.Linear. (The causal head draws the
+key's matrix before the query's.) No test requires this order: any order is right.
 """
 
 import torch
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from grader.mine import figures, yours
 
-alone = "figures alone"
+alone = "published figures"
 project = yours("project_qkv", None, alone)
 first = yours("SelfAttention_v1", None, alone)
 second = yours("SelfAttention_v2", None, alone)
@@ -39,7 +39,7 @@ figures("the query of the second word", [0.4306, 1.4551], queries[1] if project 
 
 
 def drawn(layer, seed, *sizes):
-    """The result for the six words of a layer that is made under this seed."""
+    """A layer's result for the six words, if made under this seed; None if `layer` is None."""
     torch.manual_seed(seed)
     return layer(*sizes)(inputs) if layer else None
 

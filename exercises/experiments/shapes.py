@@ -1,7 +1,7 @@
 """What stack, unsqueeze, None, .T, `*` and `@` do to shapes.
 
-`*` multiplies number by number, and stretches dimensions of size 1. `@` multiplies the rows of the
-left matrix by the columns of the right one, and adds up the products. `x @ x.T` compares tokens;
+`*` multiplies number by number, and stretches dimensions of size 1. `@` multiplies each row of the
+left matrix by each column of the right matrix, and adds up the products. `x @ x.T` compares tokens;
 `x.T @ x` compares features.
 """
 

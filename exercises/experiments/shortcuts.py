@@ -1,9 +1,9 @@
 """The gradient through 64 blocks, with and without x + ….
 
-A block returns its input x plus its own addition, block(x) - x. Passing on the addition alone makes
-a block without a shortcut. With shortcuts, the result of a token depends on its input through any
-number of blocks. Without them, hardly anything of the input is left: attention mixes the tokens
-again and again, until the vectors of all tokens are alike.
+A block returns its input x plus an addition. A block without a shortcut returns only the addition,
+block(x) - x. With shortcuts, the result of a token depends on its input through any number of
+blocks. Without shortcuts, hardly anything of the input is left: attention mixes the tokens again
+and again, until the vectors of all tokens are alike.
 """
 
 import torch
@@ -27,8 +27,8 @@ class OfTorch(nn.TransformerEncoderLayer):
 
 make_block = yours("TransformerBlock", OfTorch)
 ways = {"x + …": lambda block, x: block(x), "no x": lambda block, x: block(x) - x}
-print("\nthe last token, after so many blocks: how its result moves with what came in,")
-print("and how far it is from its neighbour (1: as far as the result is long)\n")
+print("\nthe last token after several blocks: the size of its gradient for its own input,")
+print("and the distance to the result before it, as a share of its length\n")
 for depth in (1, 4, 16, 64):
     for name, way in ways.items():
         torch.manual_seed(0)

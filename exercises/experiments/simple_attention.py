@@ -8,7 +8,7 @@ import torch
 
 from grader.mine import figures, yours
 
-alone = "figures alone"
+alone = "published figures"
 scores = yours("attention_scores", None, alone)
 weights = yours("attention_weights", None, alone)
 context_vector = yours("context_vector", None, alone)

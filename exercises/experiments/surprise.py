@@ -1,4 +1,4 @@
-"""The price of a guess: an even, a right and a wrong one.
+"""The loss of an even guess, of a right guess and of a wrong guess.
 
 The loss is minus the logarithm of the probability that the model gave to the next token. An even
 guess costs log(vocab). A sure guess costs nothing if it is right, and any amount if it is wrong. A
@@ -31,11 +31,11 @@ def surprise(right):
     return loss_of(probabilities.log(), torch.tensor([[0, 5]])).item()
 
 
-print(f"\nlog({LETTERS}) = {math.log(LETTERS):.3f}; probability of what came, and the loss")
+print(f"\nlog({LETTERS}) = {math.log(LETTERS):.3f}; probability of the next token, and the loss")
 for right in (0.999, 0.9, 0.5, 1 / LETTERS, 0.01, 0.001, 0.0001):
     print(f"{right:9.4f} {surprise(right):8.3f} {'█' * round(4 * surprise(right))}")
 
-print("\na model is right 9 times out of 10: how sure, and the mean loss")
+print("\na model is right 9 times out of 10: the probability of its guess, and the mean loss")
 for sure in (0.5, 0.8, 0.9, 0.99, 0.999, 0.9999):
     # If the guess is wrong, the next token is one of the others, which share the rest.
     mean = 0.9 * surprise(sure) + 0.1 * surprise((1 - sure) / (LETTERS - 1))

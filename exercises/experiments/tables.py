@@ -1,7 +1,7 @@
 """The first loss with large and small token tables.
 
-The token table also makes the logits. With numbers around 1 in the table, the model is sure of its
-guesses before it has learned anything, and nearly all guesses are wrong. With numbers around 0.02,
+The logits are products with the token table. With numbers around 1 in the table, the model is sure
+of its guesses before it has learned anything, and nearly all are wrong. With numbers around 0.02,
 all tokens have about the same probability, and the loss starts at log(vocab). In a small model,
 most of the numbers are in this table. A second table for the logits would be as large again.
 """

@@ -1,8 +1,9 @@
 """How temperature, top_k and top_p change one guess.
 
-Four words fit, and each of 2,000 others is most unlikely. Together, the others are chosen often: at
-temperature 2 nearly always. One of them can spoil a text. A low temperature makes likely words
-likelier; top_k and top_p leave out the others. The 500 values of u are spread evenly from 0 to 1.
+Four words fit, and each of 2,000 other words is very unlikely. Together, the other words are chosen
+often: at temperature 2 nearly always. A single such word can spoil a text. A low temperature makes
+likely words likelier; top_k and top_p leave out unlikely words. The 500 values of u are spread
+evenly from 0 to 1.
 """
 
 import torch

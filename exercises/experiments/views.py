@@ -2,8 +2,8 @@
 
 A stride is the number of steps in memory to the next entry of a dimension. `view` regroups entries,
 and `transpose` swaps strides; neither moves a number. After a transpose, there may be no strides
-that give the shape you ask for, and then `view` raises an error. `contiguous` copies the numbers
-into the new order first. `reshape` makes such a copy if it must.
+for the new shape, and then `view` raises an error. `contiguous` first copies the numbers into the
+new order. `reshape` makes such a copy only if it must.
 """
 
 import torch
@@ -19,7 +19,7 @@ shown = {
     "turned = grid.transpose(0, 1)": turned,
     "turned.contiguous()": turned.contiguous(),
 }
-print(f"{'':30}{'shape':11}{'stride':11}as it reads")
+print(f"{'':30}{'shape':11}{'stride':11}numbers in order")
 for name, value in shown.items():
     flat = " ".join(map(str, value.flatten().tolist()))
     print(f"{name:30}{tuple(value.shape)!s:11}{value.stride()!s:11}{flat}")

@@ -1,5 +1,5 @@
-"""Tools for authors of a course: an audit of the course's tests, and a made-up class for practice.
+"""Tools for authors of a course: an audit of the course's tests, and an invented class to practise.
 
-This room reads the whole course, including the solutions. Therefore students' bundles leave this
-room out. It grades no students.
+This room reads the whole course, including the solutions. Therefore a student's bundle does not
+contain it. It grades no students.
 """

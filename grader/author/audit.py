@@ -58,12 +58,13 @@ class Audited:
     kind: FindingKind
     name: str
     well: bool
-    text: str  # the fault, if any; or else a student's message, or the tests that catch a mutant
+    text: str  # the fault, if any; else the first message, or the tests that catch a mutant
     named: bool | None = None  # whether the grading named a caught mistake rightly
     excused: bool = False  # whether the finding is `well` only because of `EXCUSES`
     points: float | None = None  # the points that a known answer earns
     given: tuple[str, ...] = ()  # the names of mistakes that the grading gave
-    ratio: float | None = None  # the difference divided by the tolerance, nearest to 1
+    # Of the comparison nearest to its tolerance: the difference divided by the tolerance.
+    ratio: float | None = None
 
 
 class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -118,10 +119,10 @@ def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Audited]:
 
 def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
     library, unit = desk.replays.library, desk.course.unit_of[name]
-    # This also makes torch load its lazy parts: otherwise the first mutant might take too long.
+    # This loop also makes torch load its lazy parts: otherwise the first mutant might time out.
     for test in desk.tests[name]:
         if not all(replay(desk, desk.definitions, test, case).passed for case in test.cases):
-            text = "the reference fails it outside a jail"
+            text = "the reference fails this test outside a jail"
             yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for fault in _faults(desk, name):
         yield Audited(name, unit, "exercise", f"{name}/{fault}", False, fault)
@@ -171,7 +172,7 @@ def _unneeded(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> I
     for kind, names in kinds:
         for name in names:
             if name.partition("/")[0] == exercise and name not in needed:
-                text = f"{EXCUSES} excuses it, which is not needed"
+                text = f"{EXCUSES} excuses this, but no excuse is needed"
                 yield Audited(exercise, findings[0].unit, kind, name, False, text)
 
 
@@ -232,7 +233,7 @@ def _mistake(
     caught = result.points < result.max
     names = {*_names_given(result)}
     named = bool(names) and names <= {variant.title, *alike}
-    # The messages of these checks by the engine are exact, so the mistake needs no name.
+    # The messages of these checks say exactly what is wrong, so the mistake needs no name.
     engine = (SIGNATURE, OPERATIONS)
     exact = any(test.name in engine and test.status == "failed" for test in result.tests)
     excuse = None if names or exact else excuses.undiagnosed.get(variant.id)
@@ -331,7 +332,8 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
         raise _Late
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # CPU time does not depend on a busy machine
+    # CPU time: unlike time on the clock, it does not depend on how busy the machine is.
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
@@ -401,8 +403,9 @@ def _memory_suffices(desk: Desk, name: str) -> bool:
 def audit_totals(findings: Sequence[Audited]) -> dict[str, dict[str, tuple[int, int]]]:
     """For each unit and kind of finding: the number of findings in order, and of all findings.
 
-    Excused findings do not count as in order, such as a surviving mutant. For mistakes, the first
-    number is the number of caught mistakes; the row "named" has those that were named rightly.
+    Excused findings, such as a surviving mutant, do not count as in order. For mistakes, the first
+    number is the number of caught mistakes. The entry "named" counts the mistakes that were named
+    rightly.
     """
     counted: dict[str, dict[str, tuple[int, int]]] = {}
     for unit in dict.fromkeys(finding.unit for finding in findings):
@@ -418,7 +421,7 @@ def audit_totals(findings: Sequence[Audited]) -> dict[str, dict[str, tuple[int, 
 
 
 def nearest_margins(findings: Sequence[Audited]) -> list[Audited]:
-    """The findings nearest to a tolerance: with the largest ratio up to 1, the smallest above 1."""
+    """The findings nearest to a tolerance: the largest ratio up to 1, and the smallest above 1."""
     measured = [(f.ratio, f) for f in findings if f.ratio is not None]
     below = max((m for m in measured if m[0] <= 1), key=lambda m: m[0], default=None)
     above = min((m for m in measured if m[0] > 1), key=lambda m: m[0], default=None)
@@ -427,10 +430,10 @@ def nearest_margins(findings: Sequence[Audited]) -> list[Audited]:
 
 # --- machines ------------------------------------------------------------------------------------
 #
-# Verdicts must not depend on the processor. Processors round differently, since torch's libraries
-# choose kernels that suit the processor. A setting of environment variables makes these libraries
-# choose as on an older processor. The libraries read these variables only when a process starts, so
-# each setting has an audit in a process of its own.
+# Verdicts must not depend on the processor. Results are rounded differently on other processors,
+# since torch's libraries choose kernels that suit the processor. Environment variables can make
+# these libraries choose kernels as on an older processor. The libraries read the variables only
+# when a process starts, so each setting is audited in a process of its own.
 
 
 _SCALAR = {"ATEN_CPU_CAPABILITY": "default"}
@@ -442,7 +445,7 @@ SETTINGS: tuple[Mapping[str, str], ...] = (
 
 
 class NotAudited(Exception):
-    """Raised if an audit's process failed, with its exit code; it has printed the reason."""
+    """Raised if an audit's process failed, with its exit code; the process printed the reason."""
 
 
 @dataclass(frozen=True)

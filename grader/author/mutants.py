@@ -25,7 +25,7 @@ from grader.author.spots import Spot, form_of, number_of, spots_in
 class Mutant:
     """A definition that differs from the original in one place."""
 
-    id: str  # causal_mask/L3:diagonal=1->diagonal=0
+    id: str  # such as causal_mask/L3:diagonal=1->diagonal=0
     description: str  # one line: the old text and the new text
     definition: str  # Python text, without docstrings and comments
 
@@ -100,7 +100,7 @@ INFINITY = "torch.inf"
 
 
 def numbers(place: Spot) -> Iterator[str]:
-    """Replace a number: an integer by a neighbour, or a float by its double or half.
+    """Replace a number: an integer by the next or previous integer, a float by its double or half.
 
     Either may be replaced by its negative, and infinity by 0.
     """
@@ -165,7 +165,8 @@ def arithmetic(place: Spot) -> Iterator[str]:
                 yield ast.unparse(ast.BinOp(left, OPPOSITES[type(op)](), right))
             if not isinstance(op, ast.Add | ast.Mult):
                 yield ast.unparse(ast.BinOp(right, op, left))
-            # Keep numbers, which `numbers` changes. Keep matrices, which make the shape right.
+            # Do not remove a number: `numbers` changes numbers. Do not remove a factor of a matrix
+            # product: the result would have a wrong shape.
             number = isinstance(right, ast.Constant) and not isinstance(op, ast.Pow)
             if not number and not isinstance(op, ast.MatMult):
                 yield ast.unparse(left)
@@ -173,7 +174,7 @@ def arithmetic(place: Spot) -> Iterator[str]:
 
 # --- operators: calls ----------------------------------------------------------------------------
 
-# Calls that can be removed from a chain, since their result can replace their input.
+# Functions and methods whose call can be replaced by its input.
 LINKS = frozenset({
     "abs", "amax", "clone", "contiguous", "detach", "exp", "expand", "flatten", "float", "log",
     "masked_fill", "max", "mean", "permute", "relu", "removesuffix", "repeat", "reshape", "softmax",

@@ -1,6 +1,6 @@
-"""Writes the submissions of a made-up class, with which instructors can practise grading.
+"""Writes the files of an invented class, with which instructors can practise grading.
 
-The files are those with which a grading starts: ``submissions.zip`` as Canvas exports it,
+A grading of a real class starts with the same files: ``submissions.zip`` as Canvas exports it,
 ``roster.csv``, and ``canvas.csv``, Canvas's gradebook. An answer is an accepted answer, has a known
 mistake, or is missing. The class is the same each time. A smaller class has the first students of a
 larger class.
@@ -34,7 +34,8 @@ NAMES = (
     ("Priya", "Nair"), ("Quentin", "Marchand"), ("Rosa", "Martínez"), ("Sofia", "Rossi"),
     ("Tomasz", "Zieliński"), ("Yusuf", "Demir"),
 )  # fmt: skip
-ABSENT, LATE, AGAIN, PICTURED, COPIED = 0.04, 0.1, 0.08, 0.03, 0.04  # shares of students
+# The shares of students who submit nothing, late, again, only a screenshot, or copied answers.
+ABSENT, LATE, AGAIN, PICTURED, COPIED = 0.04, 0.1, 0.08, 0.03, 0.04
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,9 @@ def doubts(
 
     For each rule, the library needs a mistake that breaks only this rule, and a hidden test must
     quote the rule. Each test that quotes a rule must catch a mistake that breaks the rule. A
-    mistake that breaks a single rule may fail only tests that quote this rule, except for results
-    of a wrong shape or dtype. A mistake that breaks a rule in `heart` may keep at most half of the
-    points.
+    mistake that breaks a single rule may fail only tests that quote this rule or `RETURNS`; a
+    mistake that breaks only `RETURNS` may fail any test. A mistake that breaks a rule in `heart`
+    may keep at most half of the points.
     """
     named = [key for one in tried for key in one.variant.breaks]
     named += [key for test in tests for key in test.rules]

@@ -1,6 +1,6 @@
 """Finds the spots of a definition: the nodes of its syntax tree that a mutant may change.
 
-For each spot, its scope knows the names that could be confused there.
+The scope of a spot knows the names that a person could confuse there.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Scope:
     """The names that can be used in a function, and which of them are similar."""
 
     function: ast.AST
-    attributes: dict[str, list[str]]  # of `self`, see `_kin_attributes`
+    attributes: dict[str, list[str]]  # similar attributes of `self`: see `_kin_attributes`
 
     @cached_property
     def bound(self) -> dict[str, int]:

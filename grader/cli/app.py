@@ -88,32 +88,32 @@ def _one_or_more(jobs: int | None) -> int | None:
 JobsOption = Annotated[
     int | None,
     typer.Option(
-        "--jobs", metavar="N", callback=_one_or_more, help="Processes (default: from the cores)."
+        "--jobs", metavar="N", callback=_one_or_more, help="Processes (default: by the cores)."
     ),
 ]
 SeedOption = Annotated[
     str | None,
-    typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
+    typer.Option("--seed", metavar="TEXT", help="The hidden seed (default: solutions/seed)."),
 ]
 GradesArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="The gradebook: the folder of `grader grade --out`.")
 ]
 AssignmentOption = Annotated[
     str | None,
-    typer.Option("--assignment", metavar="NAME", help="Just this assignment of course.toml."),
+    typer.Option("--assignment", metavar="NAME", help="Only this assignment of course.toml."),
 ]
 BackendOption = Annotated[
     Literal["auto", "jail", "worker"],
     typer.Option(
         "--backend",
-        help="Where your code runs: in an isolated fork (Linux), or in one process that stays.",
+        help="How your code runs: isolated, in a new process (Linux), or in one worker process.",
     ),
 ]
 DeviceOption = Annotated[
     Literal["cpu", "cuda"],
     typer.Option(
         "--device",
-        help="Where answers compute. A GPU is never needed, and jails cannot use it.",
+        help="The device for answers. A GPU is never needed, and jails cannot use one.",
     ),
 ]
 
@@ -130,7 +130,7 @@ def _names(given: list[str] | None) -> list[str] | None:
 
 NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NAME]...", callback=_names, help="Exercises or units; all if none."),
+    typer.Argument(metavar="[NAME]...", callback=_names, help="Exercises or units (default: all)."),
 ]
 
 
@@ -158,7 +158,7 @@ def students_course(given: Path | None) -> Course:
 
 
 def instructors_course(given: Path | None, command: str = "") -> Course:
-    """The course of an instructor's command; `command` names it if it needs the solutions."""
+    """The course of an instructor's command; `command` is its name, if it needs the solutions."""
     course = load_course(find_course(given))
     if command:
         course.require_solutions(command)

@@ -32,7 +32,7 @@ def audit(
     seed: SeedOption = None,
     machines: Annotated[
         bool,
-        typer.Option("--machines", help="Audit as on older processors too, and compare."),
+        typer.Option("--machines", help="Also audit as on older processors, and compare."),
     ] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
@@ -138,14 +138,14 @@ def new_course(
 @new.command("class", epilog="Example: grader new class practice/ --students 300")
 def new_class(
     to: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
-    students: Annotated[int, typer.Option("--students", min=1, help="How many.")] = 300,
+    students: Annotated[int, typer.Option("--students", min=1, help="Their number.")] = 300,
     course: CourseOption = None,
 ) -> None:
-    """Make up a class to practise on: a download from Canvas, its gradebook, and a roster.
+    """Write an invented class to practise on: a download from Canvas, its gradebook, and a roster.
 
     Answers are right in some form, have a known mistake, or are missing. Some students submit late,
-    twice or never. The same call gives the same class; with fewer students, the class is a part of
-    it. Keep the class private: it contains solutions.
+    twice or never. The same call gives the same class; a smaller class has the first students of a
+    larger one. Keep the class private: it contains solutions.
     """
     from grader.author.practice import write_class
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from grader.grades.gradebook import Gradebook
 
 
-STUDENT_HELP = "As in the gradebook; or an id, e-mail or name."
+STUDENT_HELP = "A student's name in the gradebook, id, e-mail or full name."
 StudentArgument = Annotated[str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP)]
 STANDARD = Path("-")  # this file name means standard input or output
 
@@ -40,16 +40,16 @@ CorrectedArgument = Annotated[
     str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP, show_default=False)
 ]
 ExerciseArgument = Annotated[
-    str, typer.Argument(metavar="EXERCISE", help="Where points change.", show_default=False)
+    str, typer.Argument(metavar="EXERCISE", help="The exercise to correct.", show_default=False)
 ]
 PointsArgument = Annotated[
     str,
     typer.Argument(
-        metavar="±N", help="How many: +1, -0.5; 0 takes a correction back.", show_default=False
+        metavar="±N", help="Points to add: +1, -0.5; 0 removes a correction.", show_default=False
     ),
 ]
 ReasonOption = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="Why; the student will read it.")
+    str, typer.Option("--reason", metavar="TEXT", help="The reason, which the student will read.")
 ]
 FromOption = Annotated[
     str,
@@ -78,7 +78,7 @@ def explain(
     ],
     isolation: Annotated[
         Literal["strong", "weak"],
-        typer.Option("--isolation", help="As for grade: with weak, run it in any case."),
+        typer.Option("--isolation", help="As for grade: weak runs the test in any case."),
     ] = "strong",
     seed: SeedOption = None,
     course: CourseOption = None,
@@ -97,7 +97,7 @@ def explain(
 
     opened = instructors_course(course, "explain")
     with existing_gradebook(folder, opened.name, meanwhile=True) as book:
-        refuse_another_seed(book, seed or opened.hidden_seed(), "the seed of then")
+        refuse_another_seed(book, seed or opened.hidden_seed(), "the seed of that grading")
         graded = find_graded(book, opened, student, test)
     exercises = (graded.exercise.name,)
     order = Order(
@@ -290,15 +290,15 @@ IntoOption = Annotated[
 ]
 ColumnOption = Annotated[
     str | None,
-    typer.Option("--column", metavar="TITLE", help="The column for the totals, if in doubt."),
+    typer.Option("--column", metavar="TITLE", help="The column for the totals, if it is unclear."),
 ]
 FileOption = Annotated[
     Path | None,
     typer.Option(
         "--out",
         metavar="PATH",
-        help="What to write (default: in DIR, named after --to); - writes a table to standard "
-        "output.",
+        help="The file or folder to write (default: in DIR, named after --to); - writes a table to "
+        "standard output.",
     ),
 ]
 NamelessOption = Annotated[
@@ -312,8 +312,8 @@ NamelessOption = Annotated[
 HELP = f"""Write the grades as another system reads them.
 
 With --into, copies a CSV that {listed([system.title for system in FILLED], "or")} exported, and
-fills in one column. Corrections count. A student without a submission has no grade, rather than a
-zero: the other system applies your policy for late and missing work.
+fills in one column. Grades include corrections. A student without a submission has no grade, rather
+than a zero: the other system applies your policy for late and missing work.
 """
 
 

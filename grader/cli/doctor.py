@@ -28,7 +28,7 @@ State = Literal["well", "bad", "absent"]  # absent: missing, but not needed here
 
 @dataclass(frozen=True)
 class Condition:
-    """A line of the report: whether one thing is as it should be, and a text about it."""
+    """A line of the report: the state of one part of this machine or of the course, and a text."""
 
     topic: str
     name: str
@@ -88,7 +88,7 @@ def _answers(course: Course) -> Condition:
     if course.has_solutions:
         return Condition("course", "solutions", "well", str(course.solutions))
     if not course.recorded.is_dir():
-        why = "not here, and no recordings of them: checks and grading need either"
+        why = "neither solutions nor recordings are here: checks and grading need one of them"
         return Condition("course", "solutions", "bad", why)
     try:
         from grader.grading.recorded import Recorded

@@ -51,7 +51,7 @@ PathsArgument = Annotated[
     ),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Where the gradebook goes.")
+    Path | None, typer.Option("--out", metavar="DIR", help="The folder of the gradebook.")
 ]
 RosterOption = Annotated[
     Path | None,
@@ -64,7 +64,7 @@ AgainOption = Annotated[
     bool, typer.Option("--again", help="Grade the submissions in DIR again, and show changes.")
 ]
 WatchOption = Annotated[
-    bool, typer.Option("--watch", help="Stay, and grade submissions that arrive in the folder.")
+    bool, typer.Option("--watch", help="Wait for submissions in the folder, and grade them.")
 ]
 ClusterOption = Annotated[
     str | None,
@@ -76,7 +76,7 @@ ClusterOption = Annotated[
 ]
 OnlyOption = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="NAME", help="Just this exercise or unit; may be repeated."),
+    typer.Option("--only", metavar="NAME", help="Only this exercise or unit; may be repeated."),
 ]
 ReplaceOption = Annotated[
     bool, typer.Option("--replace", help="Delete grades in DIR that this run does not make again.")
@@ -93,21 +93,21 @@ FreshOption = Annotated[
 ]
 PagesOption = Annotated[
     bool | None,
-    typer.Option("--pages/--no-pages", help="Write feedback and the report as well (default: do)."),
+    typer.Option("--pages/--no-pages", help="Also write feedback and the report (default: yes)."),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 JsonLinesOption = Annotated[
-    bool, typer.Option("--json-lines", help="Print a line of JSON as each submission ends.")
+    bool, typer.Option("--json-lines", help="Print a line of JSON for each graded submission.")
 ]
 
 
-# Pairs of options that exclude each other, with the message. A mode refuses options that have no
-# effect in it. But a dry run accepts the options for grading, though it does not grade.
+# For each pair of options that exclude each other, the message. A mode refuses options that would
+# have no effect. Only a dry run accepts all options of a grading, though it does not grade.
 MODES = "--again, --watch and --dry-run exclude one another"
 EXERCISES = "--only, --assignment and --again exclude one another: --again keeps DIR's exercises"
 KINDS = "--quiet, --json and --json-lines exclude one another"
 PEOPLE = "--watch and --dry-run print for people: leave out --quiet, --json and --json-lines"
-PLACES = "--cluster goes with neither --jobs nor --watch: its workers do the work"
+PLACES = "--cluster excludes --jobs and --watch: the cluster's workers do the grading"
 APART = {
     ("again", "watch"): MODES, ("again", "dry_run"): MODES, ("watch", "dry_run"): MODES,
     ("again", "only"): EXERCISES, ("again", "assignment"): EXERCISES,
@@ -239,7 +239,7 @@ def _stoppable(out: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         kept = "nothing was graded"
         if out.exists():
-            kept = f"the grades so far are kept in {out}, and the same call continues from there"
+            kept = f"the grades so far are kept in {out}; the same command continues from there"
         print(f"grader: stopped; {kept}", file=sys.stderr)
         raise typer.Exit(130) from None
 

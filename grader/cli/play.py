@@ -12,27 +12,27 @@ from grader.cli.app import STUDENTS, CourseOption, app, students_course
 from grader.course.course import Course
 
 EXAMPLES = (
-    "Example: grader play addition. What is the mask for? Play it --without mask. What gives the "
-    "order away? Play it --without positions, then --without mask,positions. What does the scale "
-    "change? Play it --without scale --heads 1"
+    "Example: grader play addition. What is the mask for? Add --without mask. What gives the "
+    "order away? Add --without positions, then --without mask,positions. What does the scale "
+    "change? Add --without scale --heads 1"
 )
 
 
 @app.command(rich_help_panel=STUDENTS, epilog=EXAMPLES)
 def play(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="What to play; a list if none.")
+        str | None, typer.Argument(metavar="[NAME]", help="The game; without a name, lists all.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Draws its first weights and batches.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of weights and batches.")] = 1,
     steps: Annotated[
-        int | None, typer.Option("--steps", metavar="N", help="How many at most.")
+        int | None, typer.Option("--steps", metavar="N", help="The most steps of the training.")
     ] = None,
     heads: Annotated[
         int | None, typer.Option("--heads", metavar="N", help="Heads in each layer.")
     ] = None,
     std: Annotated[
         float | None,
-        typer.Option("--std", help="Draw the tables of tokens and positions anew, this small."),
+        typer.Option("--std", help="Redraw embeddings with this standard deviation."),
     ] = None,
     without: Annotated[
         str,
@@ -52,7 +52,7 @@ def play(
     ] = False,
     course: CourseOption = None,
 ) -> None:
-    """Train a model made of your own answers, ask it things, and get a page to show around.
+    """Train a model made of your own answers, ask it questions, and get a page to show around.
 
     Your code runs in this process. All answers that the model needs must be written.
     """

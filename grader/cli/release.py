@@ -54,7 +54,7 @@ def _recorded(
 
     console, exercises = Console(stderr=True), len(course.exercises)
     if not console.is_terminal:
-        print(f"recording what the cache lacks of {counted(exercises, 'exercise')}", flush=True)
+        print(f"recording {counted(exercises, 'exercise')}, unless cached", flush=True)
     with terminal.progress(console, "recording", exercises) as advance:
         jobs = jobs or default_jobs(exercises)
         return len(write(course, to, lambda _: advance(), replace=replace, jobs=jobs))
@@ -78,9 +78,10 @@ def release_student(
 ) -> None:
     """Write the student bundle: stubs, public checks, recordings, notebooks; no solution.
 
-    Runs every public check on the references and on all known mistakes: some minutes the first
-    time, and seconds until the course or the kit changes. The bundle holds the recorded results
-    instead of the solutions. With --assignment, it holds whole units, because a unit is one file.
+    Runs every public check on the references and on all known mistakes, and records the results.
+    This takes minutes the first time, and later seconds, until the course or the kit changes. The
+    bundle holds the recordings instead of the solutions. With --assignment, the bundle holds whole
+    units, because a unit is one file.
     """
     from grader.release.student import write_student_bundle as write
 

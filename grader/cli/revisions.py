@@ -32,17 +32,19 @@ TABLES = {
 SHARED = "the submission stays in the gradebook for those who share it"
 OTHERS = "unchanged files, for you to make again or delete"
 ELSEWHERE = (
-    "not reached from here: the submissions, the roster's file, exports elsewhere, backups, and "
+    "remove the student yourself from: the submissions, the roster's file, exports, backups, and "
     "other systems. If the submissions still include the student, the next grading adds them again."
 )
-BONUS = "that is more than the exercise is worth: a bonus? 0 takes it back"
+BONUS = "that is more than the exercise is worth: a bonus? 0 removes the correction"
 NOTHING = "no grade changed"
 REWEIGHTED = "the weights of its tests changed"
 FOLLOWING = {
-    "skipped": "tests that depend on those, and are skipped now: {}",
-    "passed": "tests that were skipped, and pass now: {}",
+    "skipped": "later tests, skipped now because of these changes: {}",
+    "passed": "later tests, skipped before and passed now: {}",
 }
-STILL_CORRECTED = "{} still counts on top{}. If it made up for a fault now fixed, 0 takes it back"
+STILL_CORRECTED = (
+    "{} still counts on top{}. If the corrected fault is fixed now, remove the correction with 0"
+)
 ANOTHER_TEXT = "another submission"
 
 
@@ -149,7 +151,7 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
 
 
 def _follows(change: TestChange) -> bool:
-    """Whether a test is skipped now, or was skipped before and passes: an earlier test decided."""
+    """Whether an earlier test decided a change: skipped now, or skipped before and passed now."""
     return change.after == "skipped" or (change.before, change.after) == ("skipped", "passed")
 
 
@@ -163,7 +165,7 @@ def _test(change: TestChange) -> str:
 
 def _correction(before: Adjustment | None, after: Adjustment | None) -> str:
     if after is None:
-        return "the correction was taken back"
+        return "the correction was removed"
     instead = f" instead of {_signed(before.points)}" if before else ""
     reason = f": {after.reason}" if after.reason else ""
     return f"corrected by {_signed(after.points)}{instead}{reason}"

@@ -100,7 +100,7 @@ def check(
         terminal.waiting("loading torch"),
         open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
-        # Read the answers before the check, since the check does not see a save during it.
+        # Compute digests before the check: a save in between then makes an answer "changed".
         lesson = Lesson(opened) if folder is None else None
         results = checker.check()
     verdicts = lesson.record(results) if lesson is not None else [*map(verdict_of, results)]
@@ -132,7 +132,7 @@ def _look_closer(
 
     lesson = Lesson(course)
     passed = show_cases(cases_of(course, names[0], folder), Console(highlight=False))
-    if passed and folder is None:  # if not passed, Ctrl-C may have ended it early
+    if passed and folder is None:  # a trace that did not pass may have been ended by Ctrl-C
         lesson.passed(names[0])
         _warn(lesson)
     return int(not passed)
@@ -234,7 +234,7 @@ def hint(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", callback=name_of_unit, help="An exercise; the next one if none."
+            metavar="[NAME]", callback=name_of_unit, help="An exercise (default: the next one)."
         ),
     ] = None,
     course: CourseOption = None,
@@ -261,7 +261,7 @@ def after(
         typer.Argument(
             metavar="[NAME]",
             callback=name_of_unit,
-            help="An exercise that you have solved; they are listed if none.",
+            help="An exercise that you have solved; without a name, lists them.",
         ),
     ] = None,
     course: CourseOption = None,
@@ -292,7 +292,7 @@ def look(
         typer.Argument(
             metavar="[UNIT]",
             callback=name_of_unit,
-            help="A unit that you have solved; they are listed if none.",
+            help="A unit that you have solved; without a name, lists all units.",
         ),
     ] = None,
     course: CourseOption = None,
@@ -351,7 +351,7 @@ def reset(
     ],
     undo: Annotated[
         bool,
-        typer.Option("--undo", help="Bring back only what you had written before its last reset."),
+        typer.Option("--undo", help="Undo the last reset: bring your own lines back."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     course: CourseOption = None,
@@ -364,14 +364,14 @@ def reset(
     if undo:
         restored = resetting.undo(opened, name)
         if restored is None:
-            raise CallError(f"{name} was not reset so far: there is nothing to take back")
-        print(f"{name} is back in {restored}; the same command once more takes this back")
+            raise CallError(f"{name} was not reset so far: there is nothing to undo")
+        print(f"{name} is back in {restored}; the same command again brings back the stub")
         return
     path = opened.stub_file(opened.unit_of.get(name, name))
     if not yes:
         typer.confirm(f"put the stub of {name} back into {path.name}?", abort=True)
     print(f"{name} is a stub again; your file as it was: {resetting.reset_exercises(opened, name)}")
-    print(f"to take it back: grader reset {name} --undo")
+    print(f"to undo this: grader reset {name} --undo")
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader run causal_mask")
@@ -381,7 +381,7 @@ def run(
         typer.Argument(
             metavar="[NAME]",
             callback=name_of_unit,
-            help="An exercise, or a unit; the next exercise if none.",
+            help="An exercise or a unit (default: the next exercise).",
         ),
     ] = None,
     course: CourseOption = None,
@@ -400,7 +400,7 @@ def pack(
         "answers.zip"
     ),
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Write it even if some answers are not right.")
+        bool, typer.Option("--anyway", help="Write the zip even if some answers are not right.")
     ] = False,
     backend: BackendOption = "auto",
     course: CourseOption = None,
@@ -409,7 +409,7 @@ def pack(
 
     The zip holds the .py files and notebooks of the course's folder, and the notebooks of the
     folder next to it in which you have worked. If an exercise is not solved, or has two different
-    answers, the zip is only written with --anyway.
+    answers, the zip is written only with --anyway.
     """
     from grader.feedback import terminal
     from grader.student import packing
@@ -436,7 +436,7 @@ def watch(
         typer.Argument(
             metavar="[NAME]",
             callback=name_of_unit,
-            help="Where to begin; the next exercise if none.",
+            help="Where to begin (default: the next exercise).",
         ),
     ] = None,
     plain: Annotated[
@@ -448,16 +448,16 @@ def watch(
     ] = False,
     poll: Annotated[
         bool,
-        typer.Option("--poll", help="Look at the files all the time, for network drives."),
+        typer.Option("--poll", help="Read the files again and again, for network drives."),
     ] = False,
     backend: BackendOption = "auto",
     course: CourseOption = None,
 ) -> None:
     """Show an exercise, and check it whenever you save.
 
-    --plain has no keys. To change the exercise, save another exercise. In place of keys, type
-    commands in another terminal: grader hint NAME, list, check NAME --show, reset NAME. Ctrl-C
-    stops the command.
+    With --plain there are no keys. To go to another exercise, save an answer to that exercise. Type
+    other commands in another terminal: grader hint NAME, list, check NAME --show, reset NAME.
+    Ctrl-C stops the command.
     """
     from grader.student.watch import run_watch
 
@@ -482,8 +482,8 @@ def mcp(
 ) -> None:
     """Serve an assistant that tutors: statements, checks and hints, and no solution.
 
-    An assistant starts this by itself, and talks to it over standard input and output (MCP). It
-    reads .mcp.json (Claude), .cursor/mcp.json or .vscode/mcp.json: see --config.
+    An assistant starts this command, and uses its standard input and output (MCP). The assistant
+    reads the command from .mcp.json (Claude), .cursor/mcp.json or .vscode/mcp.json: see --config.
     """
     from grader.student.tutor import configuration, serve
 

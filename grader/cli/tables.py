@@ -32,8 +32,8 @@ WIDE = 200  # columns, if the output goes to a file or program
 def gradebook_table(course: Course, rows: Sequence[Row], width: int) -> Table:
     """A table with a row for each student: status, points per unit, total.
 
-    If the table would leave too little room for names, it has no points per unit. A line below the
-    table then says where these points are.
+    The table leaves out the points per unit if names would get too little room. A line below the
+    table then says where to find these points.
     """
     whole = _gradebook_table(course, rows, _units(course, rows))
     fixed = sum(
@@ -82,7 +82,7 @@ def _add_numbers(table: Table, head: str, numbers: Iterable[str], style: str | N
 
 
 def _points(course: Course, row: Row, units: Sequence[str]) -> list[str]:
-    """The points in each unit, and the total; each "?" if the grader failed, "-" if not graded."""
+    """The points in each unit, and the total: all "?" if the grader failed, all "-" if ungraded."""
     if row.total is None:
         return ["?" if row.grade else "-"] * (len(units) + 1)
     by_unit = [sum(p for e, p in row.points.items() if course.unit_of[e] == u) for u in units]

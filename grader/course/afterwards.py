@@ -1,6 +1,7 @@
 """Texts to read after an exercise is solved, from ``afterwards/UNIT.toml`` next to the stubs.
 
-They explain the solved exercise. They contain no code of a solution, since students get them.
+The texts explain the solved exercise. They contain no code of a solution, since students can read
+them before they solve the exercise.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class Afterwards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The three short texts to read after an exercise is solved."""
 
     why: str  # why the solution works
-    another_way: str  # another way to the same result, in words and names of functions
+    another_way: str  # another way to the same result, without code: words, names of functions
     try_it: str  # a change to make, with the effect to expect
 
     @property

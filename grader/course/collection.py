@@ -1,8 +1,9 @@
 """Collect tests: pytest finds the test functions, and this module returns them as plain data.
 
 Test files are ordinary pytest files that any tool can run. The kit's own runner calls the collected
-functions directly, without pytest's protocol. Some features of pytest, such as classes and other
-fixtures, would have no effect in that runner. This module refuses them, with file and line.
+functions directly, without pytest's protocol. Some features of pytest, such as test classes and
+further fixtures, would have no effect in that runner. This module refuses a test that uses such a
+feature, and names the file and the line.
 """
 
 from __future__ import annotations
@@ -36,14 +37,16 @@ Marked = TypeVar("Marked", bound=Callable[..., None])
 
 
 class rung:  # noqa: N801
-    """The ladder: each rung is a decorator for tests.
+    """Decorators for tests, which give each test its rung: the subject of the test.
 
-    An exercise's tests run in the order of `order`. The engine itself checks *exists* and
-    *signature*. When a test of the first four rungs fails, all tests of later rungs are skipped, to
-    report a bug only once. Shape tests have no points.
+    The tests of an exercise run in the order of their rungs, `order`. The first two rungs, *exists*
+    and *signature*, have no tests: the kit itself checks them. When a test of the first four rungs
+    fails, all tests of later rungs are skipped, to report a bug only once. Shape tests have no
+    points.
 
-    `rules` are the keys of the statement's rules that a test checks; `COMPUTES` and `RETURNS` are
-    built in. If the cases of a test check different rules, `quotes` sets the rules of a case.
+    `rules` are the keys of the statement's rules that a test checks; the keys `COMPUTES` and
+    `RETURNS` are built in. If the cases of a test check different rules, `quotes` sets the rules of
+    a case.
     """
 
     order = (
@@ -125,7 +128,7 @@ BEHIND_THEM = frozenset({"request", "_grader_desk", "_grader_student"})
 
 @dataclass(frozen=True)
 class Case:
-    """A case of a test: a set of the test's parameters."""
+    """A case of a test: values for the test's parameters."""
 
     label: str  # "" for a test without parameters
     parameters: Mapping[str, Any]
@@ -162,11 +165,11 @@ class Test:
 
 
 def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
-    """The tests in these files; raises `CallError` for a test with a feature that is refused."""
+    """The tests in these files; raises `CallError` for a test that uses a refused feature."""
     for path in files:
         if not path.is_file():
             raise CallError(
-                f"{path} is missing: each unit has a file of public checks and one of hidden tests"
+                f"{path} is missing: each unit needs a file of checks and a file of hidden tests"
             )
     found: dict[str, Test] = {}
     for item in _items(files):
@@ -190,7 +193,7 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
 def unchecked_rules(stated: Statement, tests: Iterable[Test]) -> Mapping[str, str]:
     """The rules of an exercise that no public check in `tests` checks: each sentence by its key.
 
-    The rule about forbidden operations is not among them, since the engine itself checks it.
+    The rule about forbidden operations is left out, since the kit itself checks it.
     """
     checked = {key for test in tests if not test.hidden for key in test.rules}
     return {k: rule for k, rule in stated.rules.items() if k not in checked | {FORBIDDEN}}
@@ -240,7 +243,7 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
     path, line, _ = item.reportinfo()
     place = f"{path}:{(line or 0) + 1}"
     if not isinstance(item, pytest.Function) or item.cls is not None:
-        raise CallError(f"{place}: a grader is a function at module level, not a class or doctest")
+        raise CallError(f"{place}: a test is a function at module level, not a class or doctest")
     marker = item.get_closest_marker("grader")
     if marker is None:
         raise CallError(f'{place}: {item.name} needs a rung: @rung.value("exercise", points=1)')
@@ -254,8 +257,8 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
     others = (set(item.fixturenames) - BEHIND_THEM | direct) - FIXTURES - set(parameters)
     if others:
         raise CallError(
-            f"{place}: {item.originalname} uses the fixture {sorted(others)[0]!r}; a grader may "
-            "use student, reference, make and parametrise names, and no autouse fixtures"
+            f"{place}: {item.originalname} uses the fixture {sorted(others)[0]!r}; a test may "
+            "use the fixtures student, reference and make, and the names of its parameters"
         )
     quoted = item.get_closest_marker("grader_quotes")
     rules = quoted.args if quoted is not None else details["rules"]
@@ -292,14 +295,14 @@ def _refuse_elsewhere(path: Path, exercise: str, course: Course, place: str) -> 
     """
     unit, here = course.unit_of[exercise], path.stem.removeprefix("test_")
     if here != unit and any(here == other.name for other in course.units):
-        raise CallError(f"{place}: {exercise} is of the unit {unit}: put it in test_{unit}.py")
+        raise CallError(f"{place}: {exercise} belongs to the unit {unit}: use test_{unit}.py")
 
 
 def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: str) -> None:
     """Raise `CallError` for a rule that the exercise's statement does not have.
 
-    If a student has replaced the stub by an answer, the statement may be changed, and the rules are
-    not checked.
+    If a student has replaced the stub by an answer, the statement may have changed too. Then the
+    rules are not checked.
     """
     if {*rules} <= {*BUILT_IN}:
         return
@@ -314,7 +317,7 @@ def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: 
             )
 
 
-# Plugins of pytest that are only needed to run tests: loading them would double the time.
+# Plugins of pytest that only running tests needs: loading them would double the collection time.
 UNUSED = (
     "cacheprovider", "debugging", "doctest", "faulthandler", "junitxml", "legacypath", "logging",
     "monkeypatch", "pastebin", "recwarn", "setuponly", "setupplan", "stepwise", "subtests",
@@ -323,7 +326,7 @@ UNUSED = (
 
 
 class _Collector:
-    """A pytest plugin that keeps the collected tests, and ignores all other files."""
+    """A pytest plugin that keeps the tests of the requested files, and ignores all other files."""
 
     def __init__(self, files: Collection[Path]) -> None:
         whole = [Path(os.path.abspath(file)) for file in files]  # noqa: PTH100 - links stay
@@ -348,7 +351,7 @@ class _Collector:
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Remember Ctrl-C, which pytest would swallow."""
-        self.interrupted = excinfo.type is KeyboardInterrupt  # pytest's own exits are subclasses
+        self.interrupted = excinfo.type is KeyboardInterrupt  # pytest's own exits call this too
 
 
 @contextlib.contextmanager
@@ -373,7 +376,7 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
         *(part for name in UNUSED for part in ("-p", f"no:{name}")),
         "-p",
         "grader.pytest_plugin",
-        # Keep pytest from replacing the terminal's descriptors, since a screen may be drawn now.
+        # Do not redirect file descriptors, since the kit may be drawing on the terminal.
         "--capture=no",
         "-c",
         os.devnull,
@@ -383,8 +386,8 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
     before = set(sys.modules)
     with _quietly():
         code = pytest.main([*options, *map(str, files)], plugins=[collector])
-    # pytest names modules by their path below the root. Remove them from the cache: a file of the
-    # same name in another course, or among the public checks, must be imported anew.
+    # pytest names modules by their path below the root. Remove the modules from Python's cache: a
+    # file of the same name in another course, or among the public checks, must be imported anew.
     for name in set(sys.modules) - before:
         if name.partition(".")[0] in {path.stem for path in files}:
             del sys.modules[name]

@@ -67,9 +67,9 @@ Nested = TensorSpec | None | tuple[TensorSpec | Tensors | None, ...]
 class Parameter:
     """A parameter of a function: a tensor, several tensors, an int, a model, or another value.
 
-    Each tensor has a spec; a parameter has several if it takes a tuple of tensors, such as a cache
-    of keys and values. An int may be the size of a dimension. A model is annotated as `nn.Module`
-    and comes from `grader.wire.models`.
+    Each tensor has a spec; a parameter has several specs if it takes a tuple of tensors, such as a
+    cache of keys and values. An int may be the size of a dimension. A model is annotated as
+    `nn.Module` and comes from `grader.wire.models`.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Binding:
 
     sizes: Mapping[str, int]
     leading: tuple[int, ...]  # the sizes of the dimensions that ``...`` matches
-    dtype: torch.dtype | None  # that of inputs or weights; None: results have the default dtype
+    dtype: torch.dtype | None  # of inputs or weights; None if results have the default dtype
     device: str
 
 
@@ -334,7 +334,7 @@ def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> 
     if value.dtype != expected:
         raise ContractBroken(
             f"{what} {_dtype(expected)} values, got {_dtype(value.dtype)}"
-            + (": the result's dtype is the input's" if kept else "")
+            + (": the result should have the input's dtype" if kept else "")
         )
     if value.device.type != binding.device:
         raise ContractBroken(
@@ -359,7 +359,7 @@ def expected_shape(spec: TensorSpec, binding: Binding) -> tuple[list[str], tuple
 def shape_message(labels: Sequence[str], sizes: Sequence[int], got: Sequence[int]) -> str:
     """Describe a wrong shape, with a guess at the reason.
 
-    ``shape (batch=2, tokens=5), got (5, 2): batch and tokens look swapped``.
+    For example, ``shape (batch=2, tokens=5), got (5, 2): batch and tokens look swapped``.
     """
     expected = ", ".join(
         str(size) if label == "..." else f"{label}={size}"
@@ -459,11 +459,11 @@ def _parsed(expression: str) -> ast.expr:
 def call_order(
     contract: Signature, names: Mapping[str, bool], aliases: Mapping[str, Sequence[str]]
 ) -> dict[str, int] | None:
-    """Match a student's parameters by name: for each, the index of the contract's parameter.
+    """Map the name of each of the student's parameters to the index of the contract's parameter.
 
     `names` are the student's parameters in order, each with whether it has a default. A name
-    matches if it equals the contract's name or an alias of it. Returns None, to pass arguments by
-    position, if the names do not match, or if they match in the contract's order.
+    matches if it equals the contract's name or an alias of that name. Returns None if the names do
+    not match, or match in the contract's order: then arguments are passed by position.
     """
     positions = {parameter.name: index for index, parameter in enumerate(contract.parameters)}
     spelled = {

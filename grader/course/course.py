@@ -55,7 +55,7 @@ class Course:
 
     @property
     def worth(self) -> float:
-        """The value of the kit's point on the learning platform, see `Assignment.scale`."""
+        """The points on the learning platform for one point of the kit; see `Assignment.scale`."""
         return self.assigned.scale(self.most(self.asked)) if self.assigned is not None else 1.0
 
     def most(self, names: Iterable[str]) -> float:
@@ -69,7 +69,7 @@ class Course:
 
     @property
     def label(self) -> str:
-        """The course's name and folder, to show a user whose code runs."""
+        """The course's name and folder, which show a user whose code a command runs."""
         if self.private is None and self.folder == kits_own():
             return f"{self.name} (the kit's own)"
         return f"{self.name}, {self.private or self.folder}"
@@ -106,7 +106,7 @@ class Course:
         return (*own, self.solutions)
 
     def solution(self, *parts: str) -> Path:
-        """A file in ``solutions``; a file in the private folder overrides the course's file."""
+        """A file in ``solutions``; the private folder's file of the same path has priority."""
         return next(
             (path for folder in self.secrets if (path := folder.joinpath(*parts)).is_file()),
             self.solutions.joinpath(*parts),
@@ -114,7 +114,7 @@ class Course:
 
     @property
     def recorded(self) -> Path:
-        """The folder with recorded results and original stubs; a bundle has no solutions."""
+        """A bundle's folder with original stubs, and with recorded results instead of solutions."""
         return self.folder / RECORDED
 
     @property
@@ -124,7 +124,7 @@ class Course:
 
     @property
     def has_solutions(self) -> bool:
-        """Whether the course has references; false in a bundle, even if it has ``solutions``."""
+        """Whether the course has references; false in a bundle, even next to ``solutions``."""
         return has_solutions(self.folder)
 
     def stub_file(self, unit: str) -> Path:
@@ -170,7 +170,7 @@ class Course:
 
     @cached_property
     def experiments(self) -> Mapping[str, Sequence[str]]:
-        """The experiments of each unit whose files exist: first of its exercises, then its own."""
+        """The existing experiments of each unit: those of its exercises, then the unit's own."""
         named = {
             unit.name: [
                 *(name for exercise in unit.exercise for name in exercise.experiments),
@@ -192,27 +192,27 @@ class Course:
         return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]
 
     def checks_of(self, names: Collection[str]) -> dict[Path, bool]:
-        """The files of public checks of these exercises' units, each with False: not hidden."""
+        """Map the check files of these exercises' units to False: their tests are not hidden."""
         wanted = {self.unit_of[name] for name in names}
         pairs = zip(self.units, self.check_files(), strict=True)
         return {path: False for unit, path in pairs if unit.name in wanted}
 
     def tests_of(self, names: Collection[str] = ()) -> dict[Path, bool]:
-        """The test files of these exercises' units, each with whether its tests are hidden.
+        """Map the test files of these exercises' units to whether their tests are hidden.
 
-        The files are public checks and hidden graders. If `names` is empty, they are those of all
-        units.
+        The files are public checks and hidden graders. If `names` is empty, the files of all units
+        are returned.
         """
         names = names or self.exercises.keys()
         others = {f"test_{unit.name}.py" for unit in self.units} - {
             f"test_{self.unit_of[name]}.py" for name in names
         }
-        # A private file with another name may hold tests of any unit.
+        # A private file that has no unit's name may hold tests of any unit.
         graders = [path for path in self.grader_files() if path.name not in others]
         return self.checks_of(names) | dict.fromkeys(graders, True)
 
     def has_stubs_beside(self, answers: Path) -> bool:
-        """Whether the original stubs exist, apart from the files with the student's answers.
+        """Whether the original stubs are in other files than the student's answers.
 
         In a clone of the kit, a student may write answers into the stub files themselves.
         """
@@ -255,7 +255,7 @@ class Course:
             )
 
     def require_answers(self) -> None:
-        """Raise `CallError` unless the course has references, or recorded results of them."""
+        """Raise `CallError` unless the course has references, or their recorded results."""
         if not self.has_solutions and not self.recorded.is_dir():
             raise CallError(
                 f"{self.recorded} and {self.solutions} are both missing: answers can be checked in "
@@ -333,8 +333,8 @@ class Course:
     def fingerprint(self) -> str:
         """A hash over all files that can affect a grade.
 
-        They are ``course.toml``, the checks, the original stubs and the `solution_files`. Those
-        include the known mistakes, since a grade contains the names of mistakes.
+        They are ``course.toml``, the checks, the original stubs and the `solution_files`. These
+        files include the known mistakes, since a grade contains the names of mistakes.
         """
         digest = hashlib.blake2b(digest_size=16)
         folders = [self.folder, *([self.private] if self.private is not None else [])]
@@ -367,7 +367,7 @@ def below(course: Course, name: str) -> list[str]:
 
 
 def load_course(folder: Path) -> Course:
-    """Read a course's ``course.toml``; for an error in it, raise `CallError` with line and key."""
+    """Read a course's ``course.toml``; raise `CallError`, with line and key, for an error in it."""
     path, text = text_of_course(folder)
     if not lies_over_another(text):
         return Course(folder, decode_course(path, text))
@@ -405,8 +405,8 @@ def find_course(given: Path | None, start: Path | None = None, *, student: bool 
        commands of a `student` also accept a course without solutions, such as a student's bundle.
     3. The kit's own course, if there is no course upward.
 
-    Raises `CallError` if there is no course. Also raises it for any other course that is found but
-    not named, since an instructor may be working in a submission's folder.
+    Raises `CallError` if there is no course. Also raises `CallError` if the nearest course upward
+    is any other course: it may be part of a submission, in whose folder an instructor is working.
     """
     named = given if given is not None else _named_by_environment()
     if named is not None:
@@ -462,13 +462,13 @@ def _refuse_unchosen(found: Path, student: bool) -> None:
         )
     if not student:
         raise CallError(
-            f"{met}; it has no solutions and is a student's copy. Name yours with --course DIR or "
-            f"{NAMED}"
+            f"{met}; it has no solutions and is a student's copy. Name your course with "
+            f"--course DIR or {NAMED}"
         )
 
 
 def has_solutions(folder: Path) -> bool:
-    """Whether there are solutions next to a course's folder, and no recordings in it."""
+    """Whether there are solutions next to a course's folder, and no recordings in the folder."""
     sheet = folder / RECORDED / SHEET
     return (folder.parent / SOLUTIONS).is_dir() and not sheet.is_file()
 

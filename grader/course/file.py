@@ -1,6 +1,6 @@
 """``course.toml``: the order, points, hints, prerequisites and forbidden operations of exercises.
 
-Errors in the file are reported with file, line and key.
+An error in the file is reported with its line and key.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LimitTable(_Table, frozen=True):
 
 
 class Aliases(_Table, frozen=True):
-    """The names that students may also use for arguments, and for parameters (weights)."""
+    """Further names that students may use for arguments, and for parameters (weights)."""
 
     arguments: Mapping[str, tuple[str, ...]] = {}
     parameters: Mapping[str, tuple[str, ...]] = {}
@@ -101,7 +101,7 @@ class Assignment(_Table, frozen=True):
     name: str
     exercises: tuple[str, ...]  # names of exercises, or of units for all their exercises
     title: str = ""
-    points: float | None = None  # its total on the learning platform; None: its exercises' sum
+    points: float | None = None  # the total on the platform; None: the sum of the exercises' points
     due: datetime | None = None
 
     @property
@@ -110,7 +110,10 @@ class Assignment(_Table, frozen=True):
         return self.title or self.name
 
     def scale(self, most: float) -> float:
-        """The value of the kit's point on the learning platform; `most` is the exercises' total."""
+        """The points on the learning platform for one point of the kit.
+
+        `most` is the sum of the exercises' points in the kit.
+        """
         return self.points / most if self.points is not None and most else 1.0
 
 
@@ -142,12 +145,12 @@ class Overlay(_Table, frozen=True):
 
 
 def decode_course(path: Path, text: str) -> CourseFile:
-    """Read and check the text of a ``course.toml``; raises as `load_course` does."""
+    """Decode the text of a ``course.toml``, and check it; raise `CallError` for an error in it."""
     return checked_course(path, text, decode_table(path, text, CourseFile))
 
 
 def decode_table(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
-    """Read the text of a ``course.toml`` and check its types; raises as `load_course` does."""
+    """Decode the text of a ``course.toml``; raise `CallError` for unknown keys or wrong types."""
     try:
         return msgspec.toml.decode(text, type=kind)
     except msgspec.ValidationError as error:
@@ -223,7 +226,7 @@ def _problems_of_assignments(file: CourseFile) -> Iterator[tuple[str, str]]:
 
 
 def _located(path: Path, text: str, message: str) -> str:
-    """Add the line to msgspec's message, which has a place like ``$.unit[0].exercise[1]``."""
+    """Replace the place in msgspec's message, such as ``$.unit[0].name``, by the line and key."""
     problem, _, place = message.partition(" - at `")
     place = place.rstrip("`").removeprefix("$")
     unknown = re.search(r"unknown field `([^`]+)`", problem)
@@ -243,7 +246,7 @@ def _located(path: Path, text: str, message: str) -> str:
 
 
 def _nearest(text: str, keys: Sequence[str]) -> tuple[int, list[str]]:
-    """The line and path of the key or table at a path; if absent, those of the nearest table."""
+    """The line and path of a key or table; of the nearest table around it if the text lacks it."""
     best: tuple[int, list[str]] = (1, [])
     for number, path in _keys(text):
         pairs = list(zip(keys, path, strict=False))

@@ -1,6 +1,6 @@
-"""A course's references: load its solutions, and draw the weights of modules from a case's seed.
+"""Load a course's references, and draw the weights of their modules from a case's seed.
 
-Solutions are loaded by path, at run time, and only into the trusted process. The engine's code
+Solutions are loaded by path, at run time, and only into the trusted process. The kit's code
 never imports solutions by name. In a course without solutions, `grader.grading.recorded` gives
 recorded results instead.
 """
@@ -29,10 +29,10 @@ from grader.course.course import Course
 from grader.course.tensors import Make
 from grader.records.faults import CallError
 
-WEIGHT_SCALE = 0.7  # large enough that a missing scale or a swapped projection is visible
+WEIGHT_SCALE = 0.7  # of drawn weights; large enough to show a missing scale or swapped projection
 
 
-PRIVATE = "_solutions_"  # prefix of the packages of references
+PRIVATE = "_solutions_"  # the names of packages with references begin with this
 
 
 def load_solutions(course: Course) -> Mapping[str, ModuleType]:
@@ -64,8 +64,8 @@ def load_solutions(course: Course) -> Mapping[str, ModuleType]:
 class _Texts(MetaPathFinder):
     """Finds modules of the private packages and compiles them from source, without bytecode.
 
-    Python compares only the size and the time, in seconds, of a source file with its bytecode.
-    After a quick edit, the bytecode of the earlier text could be used.
+    Python uses cached bytecode if the source file has the same size, and the same time in seconds,
+    as before. After a quick edit, Python could therefore use the bytecode of the earlier text.
     """
 
     def find_spec(
@@ -102,7 +102,7 @@ class Reference(Protocol):
     """The fixture ``reference``, with the references as attributes: ``reference.softmax_rows(x)``.
 
     All parameters of a reference's module are random numbers from `make`, also the biases, so that
-    no bias is zero. They are the same on every platform.
+    no bias is zero. These numbers are the same on every platform.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -180,7 +180,7 @@ class ReferenceCall:
 
 
 class Overheard:
-    """A `Reference` that passes calls on to another, and notifies a `Listener` of each call."""
+    """Passes calls on to another `Reference`, and notifies a `Listener` of each call."""
 
     def __init__(self, reference: Reference, listener: Listener) -> None:
         self._reference = reference
@@ -202,7 +202,7 @@ class Overheard:
 
     def _listen(self, name: str, made: nn.Module) -> None:
         def notify(module: nn.Module, arguments: Any, result: Any) -> None:
-            if module is made:  # the search for weights also calls copies of the module
+            if module is made:  # matching weights also calls copies of the module
                 self._listener.called(name, module, arguments, result)
 
         made.register_forward_hook(notify)

@@ -1,8 +1,8 @@
 """Statements: the specification of an exercise, read from the docstring of its stub.
 
-Stubs are only read as text, and neither imported nor run. A statement has these parts, in this
-order. The formula is an indented block. The parts from ``Made with`` to ``Rules`` are lists of
-``name: text``::
+Stubs are only read as text, and neither imported nor run. In a statement, the formula is an
+indented block, and the parts from ``Made with`` to ``Rules`` are lists of ``name: text``. The parts
+come in this order::
 
     Turn scores into weights.                     a sentence: the result …
 
@@ -105,7 +105,7 @@ class Statement:
         return (*BUILT_IN, *self.rules)
 
     def sentence(self, key: str) -> str:
-        """The sentence of a rule, or the text for a built-in key."""
+        """The sentence of the rule with this key; for a built-in key, a part of the statement."""
         if key == COMPUTES:
             return self.computes
         if key == RETURNS:
@@ -195,7 +195,7 @@ def stated_or_none(course: Course, name: str) -> Statement | None:
 
 @lru_cache(maxsize=64)
 def _stated(text: str) -> Mapping[str, Statement]:
-    """The statements in a file of stubs, by name; of definitions with equal names, the first."""
+    """The statements in a file of stubs, by name; the first definition of a name counts."""
     found: dict[str, Statement] = {}
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name not in found:

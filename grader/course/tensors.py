@@ -1,11 +1,11 @@
 """Seeded inputs with the same bits on every platform.
 
-Normal random numbers of torch differ between platforms, versions and even tensor sizes; those of
-NumPy differ between versions. This module uses only the raw integers of Philox (Salmon et al. 2011,
-*Parallel random numbers: as easy as 1, 2, 3*) and exact arithmetic. A uniform number is
+Torch's normally distributed numbers differ between platforms, versions and even tensor sizes;
+NumPy's differ between versions. This module uses only the raw integers of Philox (Salmon et al.
+2011, *Parallel random numbers: as easy as 1, 2, 3*) and exact arithmetic. A uniform number is
 (raw >> 11) · 2⁻⁵³. A normal number is the sum of twelve uniform numbers minus six (Irwin-Hall: mean
 0, variance 1, bounded by ±6). Every draw has its own key. Therefore a draw does not depend on the
-number or the sizes of earlier draws.
+sizes of earlier draws.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LARGE, MOST_LARGE = 2**20, 2**5
 class Make:
     """Draws the tensors for a case of a test: ``make.normal(batch=2, tokens=5)``.
 
-    The names of the sizes serve only the reader.
+    The names of the sizes, such as ``batch``, are for the reader; they do not change the numbers.
     """
 
     def __init__(self, seed: str, exercise: str, case: str) -> None:

@@ -32,7 +32,7 @@ class Tolerance:
 
 
 # The default tolerances by dtype. They equal those of `torch.testing.assert_close`, except that
-# those for 16 bits are wider, since a sum of a few terms loses a digit there.
+# those for 16-bit numbers are wider, since a sum of a few such numbers loses a digit.
 ROUNDING = {
     torch.float64: Tolerance(1e-7, 1e-7), torch.float32: Tolerance(1.3e-6, 1e-5),
     torch.float16: Tolerance(1e-2, 1e-3), torch.bfloat16: Tolerance(1e-2, 1e-3),
@@ -59,23 +59,24 @@ LARGE_ROWS = Tolerance(0.0, 1e-2)
 ROUGHLY_GELU = Tolerance(0.0, 1.6e-3)
 
 # For slopes, measured as a quotient of small differences. The division amplifies the rounding of
-# float64, and the slope of the tanh approximation of GELU differs by 2e-3. If a result was rounded
-# to float32, the measured slope is zero or far too large.
+# float64, and the slope of the tanh approximation of GELU differs by 2e-3 from the exact slope. If
+# a result was rounded to float32, the measured slope is zero or far too large.
 SLOPES = Tolerance(0.0, 1e-2)
 
 # For gradients: rounding errors of both the forward and the backward pass add up.
 GRADIENTS = Tolerance(1e-4, 1e-5)
 
-# To decide whether two computations are the same: a submission and a known mistake, weights in a
-# certain role, an argument that was recorded on another machine. No points depend on it.
+# To decide whether two values are the same. They may be the results of a submission and of a known
+# mistake, the results with two sets of weights, or an argument and its recording from another
+# machine. No points depend on this tolerance.
 RECOGNISED = Tolerance(1e-4, 1e-5)
 
-# For an output that must stay the same, since only inputs have changed that it must not depend on.
+# For an output that must stay the same after a change of inputs on which it must not depend.
 # A different order of sums on some processors changes it by up to 6e-6. A leak from the future or
 # from another row changes it by 3e-2 or more.
 UNMOVED = Tolerance(1e-4, 1e-4)
 
-# To detect a rounding to float32, which loses digits below 6e-8, in results of float64. `DIGITS`
+# To detect that a float64 result was rounded to float32, which loses digits below 6e-8. `DIGITS`
 # tolerates an epsilon of 1e-8 that some answers add to a sum. `ALL_DIGITS` is for exercises without
 # such a sum.
 DIGITS = Tolerance(2e-8, 2e-8)
@@ -86,7 +87,7 @@ def furthest_share(p: float, count: int) -> float:
     """The largest plausible difference between `p` and the share of entries that dropout drops.
 
     Each of `count` entries is dropped with probability `p`. The limit is 6.3 standard deviations,
-    plus 1 / `count`, since the share is a multiple of that. A right answer exceeds the limit less
-    than once in a billion times.
+    plus 1 / `count`, the smallest step of the share. A right answer exceeds the limit less than
+    once in a billion times.
     """
     return 6.3 * math.sqrt(p * (1 - p) / count) + 1 / count

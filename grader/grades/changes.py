@@ -14,16 +14,16 @@ from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult
 from grader.records.rows import Adjustment, Row
 
-# Fields of a grade that can change points while the text stays the same.
+# The settings of a grading that can change points while the submission stays the same.
 DECIDING = ("seed", "course", "torch", "isolation", "device")
-SECRET = frozenset({"seed"})  # the change is reported, but not the values
+SECRET = frozenset({"seed"})  # settings whose change is reported without their values
 
 
 @dataclass(frozen=True)
 class ChangedSetting:
     """A setting that differs between two gradings."""
 
-    name: str  # in `DECIDING`
+    name: str  # one of `DECIDING`
     before: str | None  # None if the setting is `SECRET`
     after: str | None
 
@@ -45,7 +45,7 @@ class ExerciseChange:
     """An exercise whose points changed, corrections included."""
 
     name: str
-    before: float | None  # None if it was not graded
+    before: float | None  # the points; None if the exercise was not graded
     after: float | None
     tests: tuple[TestChange, ...]
     reweighted: bool  # whether the points of the exercise or of any test changed
@@ -62,7 +62,7 @@ class StudentChange:
     status_after: str | None
     before: float | None  # the total; None if it is unknown
     after: float | None
-    another_text: bool
+    another_text: bool  # whether the student submitted another text
     exercises: tuple[ExerciseChange, ...]
 
 
@@ -72,7 +72,7 @@ class Changes:
 
     settings: tuple[ChangedSetting, ...]
     students: tuple[StudentChange, ...]
-    unchanged: int  # students
+    unchanged: int  # the number of students whose grade did not change
 
     def anonymous(self, names: Mapping[str, str]) -> Changes:
         """Replace the names, and drop messages and reasons, which may contain real names."""

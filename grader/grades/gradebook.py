@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS grades (
     student TEXT PRIMARY KEY,
     submission TEXT NOT NULL,
     status TEXT NOT NULL,
-    key TEXT NOT NULL,  -- of its inputs: see `grader.grading.order`
+    key TEXT NOT NULL,  -- identifies everything that decides the grade
     grade BLOB NOT NULL  -- a Grade as JSON
 ) STRICT;
 CREATE INDEX IF NOT EXISTS grades_by_submission ON grades (submission);
@@ -69,7 +69,8 @@ CREATE TABLE IF NOT EXISTS adjustments (
     PRIMARY KEY (student, exercise)
 ) STRICT;
 """
-STUDENT_TABLES = ("grades", "earlier", "people", "adjustments")  # those with a column `student`
+# The tables that have a column `student`.
+STUDENT_TABLES = ("grades", "earlier", "people", "adjustments")
 
 
 class Gradebook:
@@ -194,7 +195,7 @@ class Gradebook:
             }
             lost["submissions"] = self._drop_orphans()
             self._leave_groups(student)
-        self._connection.execute("VACUUM")  # without it, deleted rows stay in the file
+        self._connection.execute("VACUUM")  # otherwise deleted rows would stay in the file
         return lost
 
     def _leave_groups(self, student: str) -> None:
@@ -302,7 +303,7 @@ class Gradebook:
         return {student: Grade.from_json(grade) for student, grade in rows}
 
     def people(self) -> dict[str, Person]:
-        """The list of students: what is known about each, by the student's name."""
+        """The list of students: the known facts about each student, by name."""
         rows = self._connection.execute("SELECT student, person FROM people ORDER BY student")
         return {student: msgspec.json.decode(text, type=Person) for student, text in rows}
 
@@ -432,7 +433,7 @@ def _at_work(folder: Path) -> bool:
 
 def _locked(file: IO[bytes], *, exclusive: bool) -> bool:
     """Try to lock a file until it is closed, and return whether that worked."""
-    import fcntl  # exists only on Unix, and so does grading
+    import fcntl  # exists only on Unix, as grading does
 
     try:
         fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)

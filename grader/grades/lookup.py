@@ -47,7 +47,7 @@ def _known_as(row: Row) -> list[str]:
 def refuse_another_seed(book: Gradebook, seed: str, meant: str) -> None:
     """Raise `CallError` if a gradebook was graded with another hidden seed than `seed`.
 
-    `meant` describes, in the message, the seed to give with --seed.
+    `meant` says, in the message, which seed the user should give with --seed.
     """
     seeds = {grade.seed for grade in book.grades()}
     if seeds and seed not in seeds:
@@ -68,7 +68,7 @@ class Graded:
 
 
 def find_graded(book: Gradebook, course: Course, student: str, test: str) -> Graded:
-    """Find a student's test in a gradebook by the texts that a person typed for both.
+    """Find a test of a student in a gradebook; `student` and `test` are texts that a person typed.
 
     Raises `CallError` if there is no such test, or if the student's submission cannot run.
     """
@@ -85,7 +85,7 @@ def find_graded(book: Gradebook, course: Course, student: str, test: str) -> Gra
 
 
 def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, TestResult]:
-    """Find a test by name, title or ``EXERCISE/NAME``; an exercise means its first failed test.
+    """Find a test by name, title or ``EXERCISE/NAME``; an exercise gives its first failed test.
 
     Raises `CallError` unless exactly one test fits.
     """

@@ -28,7 +28,7 @@ from grader.records.rows import Adjustment, Person, Row
 # A student has the same pseudonym in all lists that are made from a gradebook.
 
 
-DIGITS = 6  # in a pseudonym; twice as many if two students would get the same pseudonym
+DIGITS = 6  # digits of a pseudonym; twice as many if two students would get the same pseudonym
 
 
 def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """The kit's code in a student's process: locks it down, loads the submission, serves calls.
 
 This room imports `wire` and no other room. It has no seed, reference, test or points. Student code
-in the same process could forge its reports about a submission. Only
-``python -I -m grader.guest.warm`` and ``python -I -m grader.guest.work`` start this code, and only
-the room `unsandboxed` imports it; a test checks that.
+in the same process could forge this room's replies. Only ``python -I -m grader.guest.warm`` and
+``python -I -m grader.guest.work`` start this room's code. Only the room `unsandboxed` imports it; a
+test checks the imports.
 
 The trust boundary is three folders: `wire`, `guest` and `sandbox`. `sandbox` trusts no reply from
 this folder. After `wire`, read this folder in the following order:

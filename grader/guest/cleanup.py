@@ -1,7 +1,7 @@
 """Restore a worker's process after a submission has run in it.
 
-Settings are restored. Replaced objects, such as a function of torch, are not restored but detected;
-the process then serves no other submission.
+Settings are restored. Replaced objects, such as a function of torch, are only detected: then the
+process cannot serve another submission.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MODULES = (
     nn.init,
 )  # fmt: skip
 CLASSES = (torch.Tensor, torch._C.TensorBase, torch.autograd.Function)
-# Attributes that Python itself adds to a class, when it is copied or its annotations are read.
+# Attributes that Python itself adds to a class, when it reads annotations or copies an instance.
 CACHES = frozenset({"__annotations__", "__annotations_cache__", "__slotnames__"})
 
 
@@ -126,7 +126,7 @@ def _namespaces() -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _changed(live: Mapping[str, Any], before: Mapping[str, Any]) -> str | None:
-    """A name in a namespace that was removed, replaced or added, except added modules; or None."""
+    """A name that was removed, replaced or added in a namespace, or None; ignores added modules."""
     for name, value in before.items():
         if name not in live or live[name] is not value:
             return str(name)

@@ -1,4 +1,4 @@
-"""The layer of a jail inside Python: protects the ban and the counting of operations.
+"""The layer of a jail inside Python: protects the ban on operations, and their counting.
 
 The kernel's layers protect other processes and files from a submission. This layer makes it hard
 for a submission to bypass torch's dispatcher, or to reach the kit's objects in its own process. It
@@ -11,7 +11,7 @@ removes only features that an answer does not need:
   tracers, and files of torch that are not loaded yet. Python calls an audit hook before each of
   these actions, and an audit hook cannot be removed.
 
-This layer can be bypassed. A submission may find the kit's own objects (a function has its
+This layer can be bypassed. A submission may find the kit's own objects (such as a function's
 globals), write to the jail's socket itself, or contain a copy of torch's code. Therefore a jail's
 reports about its own work are evidence, not proof.
 """
@@ -32,8 +32,8 @@ from typing import Any, NoReturn
 
 from grader.wire.frames import LACKS_TORCH
 
-# Prefixes of the functions of TorchScript's compiler and runtime, which are removed; and of those
-# among them that the dispatcher itself needs, which stay.
+# Prefixes of names. `COMPILERS` are those of the functions of TorchScript's compiler and runtime,
+# which are removed. `LOOKUPS` are those of functions that the dispatcher needs, which are kept.
 COMPILERS = ("_jit_", "_create_function_from", "_create_graph", "_fuse_to_static", "_import_ir_")
 LOOKUPS = ("_jit_get_", "_jit_is_", "_jit_resolve_packet")
 # Functions that compute without calling modes, or that switch modes off.
@@ -63,7 +63,7 @@ FRAME_OF = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 FOREIGN = frozenset(
     {"ctypes", "_ctypes", "cffi", "_cffi_backend", "_testcapi", "_testinternalcapi"}
 )  # fmt: skip
-# Files of the standard library that return frames to their callers.
+# A file and a folder of the standard library whose functions return frames to their callers.
 FRAME_GIVERS = frozenset({"inspect.py", "logging"})
 # TorchScript's functions: where student code runs, they return their argument unchanged.
 SCRIPTS = ("script", "trace", "freeze", "optimize_for_inference")
@@ -86,10 +86,10 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
         if name in UNSEEN or (name.startswith(COMPILERS) and not name.startswith(LOOKUPS))
     }
     new = {name: _refusing(f"torch._C.{name}") for name in names} | dict(instead)
-    # The variant for tensor subclasses leaves modes on.
+    # This variant, for tensor subclasses, does not switch off modes.
     new["DisableTorchFunction"] = torch._C.DisableTorchFunctionSubclass
     by_id = {id(old): new[name] for name in new if (old := vars(torch._C).get(name)) is not None}
-    for holder in gc.get_objects():  # a quarter of the time of gc.get_referrers
+    for holder in gc.get_objects():  # takes a quarter of the time of gc.get_referrers
         if (
             issubclass(type(holder), dict)
             and not by_id.keys().isdisjoint(map(id, holder.values()))
@@ -143,7 +143,7 @@ _open = False
 
 @contextmanager
 def open_to_guest() -> Iterator[None]:
-    """Let the kit's code read frames and change functions in a ``with`` without student code."""
+    """Let the kit read frames and change functions in a ``with`` that runs no student code."""
     global _open
     _open = True
     try:
@@ -158,10 +158,11 @@ def close(folder: str, *, whole: bool) -> None:
     `folder` is torch's folder, in which no more files can be read. `whole` says whether all parts
     of torch are loaded. If not, importing another part ends the process.
 
-    A request for a frame raises `ValueError`, as in a Python without frames. Libraries catch this.
+    A request for a frame raises `ValueError`, as in a Python without frames; libraries catch this
+    error.
     """
     for name in [name for name in sys.modules if name.partition(".")[0] in FOREIGN]:
-        vars(sys.modules.pop(name)).clear()  # other code may have a reference to the module
+        vars(sys.modules.pop(name)).clear()  # other code may still refer to the module
     libraries = (*{str(Path(os.__file__).parent), *filter(None, sys.path)}, folder)
     for name in ("create_builtin", "create_dynamic"):
         setattr(_imp, name, _without_foreign(getattr(_imp, name)))
@@ -225,8 +226,8 @@ class NoMoreOfTorch:
     """Meta path finder that gives an empty module for each module of torch that is not loaded.
 
     An import that the answer does not use then does no harm. If this process has only the usual
-    parts of torch, it ends instead, with the exit code `LACKS_TORCH`. The test is then repeated in
-    a process that has all parts.
+    parts of torch, the process ends instead, with the exit code `LACKS_TORCH`. The test is then
+    repeated in a process that has all parts.
     """
 
     def __init__(self, *, whole: bool) -> None:

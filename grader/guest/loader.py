@@ -273,7 +273,7 @@ class LoadedSubmission:
         return "", None
 
     def _offering(self, name: str, file: SourceFile) -> str | None:
-        """The module from which a star import may import a name; a library always counts."""
+        """The module from which a star import may import a name; any library counts."""
         for statement in file.statements:
             if STAR in statement.makes and isinstance(statement.node, ast.ImportFrom):
                 module = statement.node.module or ""
@@ -443,8 +443,8 @@ def _stem(module: str) -> str:
 class OwnFiles:
     """Meta path finder for a submission's files, under any package prefix.
 
-    There are two instances. The last finder on the path finds all files; since it is last, a file
-    never shadows an installed package. The instance that is `first` finds only files under
+    There are two instances. One is the last finder on the path and finds all files, so that a file
+    never shadows an installed package. The other is `first` on the path. It finds only files under
     ``exercises.``, because a clone has a package of that name, with stubs.
     """
 

@@ -4,8 +4,8 @@ Each *layer* is a restriction that the kernel may or may not offer. The warm pro
 once and rehearses it in a child. Every later jail applies the same layers, or ends.
 
 The order of the layers matters. Namespaces and mounts come first, while they are still allowed.
-Landlock comes while the process may still open the folders above Python's. Then the process becomes
-another user. The filter of system calls comes later, since it would refuse all these steps.
+Landlock comes next, while the process may still open the folders above Python's. Then the process
+becomes another user. The filter of system calls comes later, since it would refuse all these steps.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ CAPABILITY_VERSION = 0x20080522
 # (systemd) or to people (sssd).
 FIRST_UID = 2_100_000_000
 PIDS = 2**22  # the kernel's limit of pids
-GIVEN_AWAY = ("/etc/subuid", "/etc/subgid")  # list ids that users may give to their own processes
-MAX_TASKS = 64  # threads of a jail, if it has its own uid
+GIVEN_AWAY = ("/etc/subuid", "/etc/subgid")  # files with ids that users may give to processes
+MAX_TASKS = 64  # most threads of a jail, if it has its own uid
 MAX_DESCRIPTORS = 64
 MAX_STACK = 16 * 2**20  # bytes
 THREADS_ROOM = 2 * 2**30  # bytes of address space for thread stacks and arenas, mostly unused
@@ -55,8 +55,8 @@ class Plan:
     readable: tuple[str, ...]  # the folders of Python and its packages
     closed: str  # torch's folder in them, which no jail may read, since torch is loaded already
     whole: bool  # whether all parts of torch are loaded
-    opened: tuple[str, ...]  # paths that cover `readable` without `closed`
-    private: bool  # whether other users cannot read some of `readable`
+    opened: tuple[str, ...]  # paths that together contain `readable`, except `closed`
+    private: bool  # whether some of `readable` is closed to other users
     users: range  # user ids; each jail gets its own
     data_bytes: int  # private memory of the warm process, to which a jail's limit is added
     address_bytes: int  # address space of the warm process, likewise
@@ -101,7 +101,7 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
     readable = python_folders()
     private = not all(map(open_to_others, readable))
     memory = _memory()
-    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # a jail with the same user cannot read its memory
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # hides the memory from jails of the same user
     opened = tuple(path for folder in readable for path in _all_but(closed, folder))
     return Plan(
         libc,
@@ -240,7 +240,8 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
         plan.libc.mallopt(M_MMAP_THRESHOLD, LARGE)
     if "rlimits" not in missing:
         _limit(plan, cpu_seconds, memory_mb * 2**20, own_uid="uid" not in missing)
-    # Kill this process when the warm process ends. The change of user would clear this setting.
+    # Kill this process when the warm process ends. A change of user would clear this setting, so
+    # this comes later.
     _checked(plan.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     if os.getppid() != plan.warm_pid:  # the warm process ended before the call above
         os.kill(os.getpid(), signal.SIGKILL)
@@ -253,9 +254,9 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
 
 
 def _leave_namespaces(plan: Plan) -> None:
-    """Enter new namespaces: without network, with own shared memory, message queues and mounts."""
+    """Enter new namespaces: no network; separate shared memory, message queues and mounts."""
     flags = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS
-    # Root becomes another user later, who would not exist in a new user namespace.
+    # Root later becomes another user, who would not exist in a new user namespace.
     if os.geteuid() != 0:
         flags |= CLONE_NEWUSER
     if plan.libc.unshare(flags) != 0:
@@ -274,7 +275,7 @@ def _leave_namespaces(plan: Plan) -> None:
 
 
 def _close_files(plan: Plan) -> None:
-    """Apply Landlock: allow reading Python's folders; refuse writing, and signals to others."""
+    """Apply Landlock: allow reading Python's folders; refuse writing, and signals to processes."""
     import sandlock
 
     devices = [path for path in ("/dev/null", "/dev/urandom") if os.access(path, os.R_OK)]
@@ -333,7 +334,7 @@ def _limit(plan: Plan, cpu_seconds: int, memory: int, own_uid: bool) -> None:
         # The trusted process measures CPU time too, and usually ends the jail earlier.
         (resource.RLIMIT_CPU, cpu_seconds + 1, cpu_seconds + 2),
     ]
-    if own_uid:  # otherwise the limit would count the processes of others
+    if own_uid:  # otherwise the limit would count all of the user's processes
         bounds.append((resource.RLIMIT_NPROC, MAX_TASKS, MAX_TASKS))
     for limit, soft, hard in bounds:
         resource.setrlimit(limit, (soft, hard))

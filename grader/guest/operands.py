@@ -32,7 +32,7 @@ def operands_of(error: BaseException) -> dict[str, tuple[int, ...]]:
     step = innermost(error)
     if step is None:
         return {}
-    # Only the frame is read in this block: reading values, as below, may run student code.
+    # Read only the frame in this block. Reading values, as below, may run student code.
     with interpreter.open_to_guest():
         frame = step.tb_frame
         own, shared = frame.f_locals, frame.f_globals

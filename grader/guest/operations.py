@@ -53,7 +53,7 @@ class ForbiddenOperation(RuntimeError):
 
 
 class Refusals:
-    """Has the function to call at each refusal, even if student code catches the exception."""
+    """Holds the function that reports each refusal, since student code may catch the exception."""
 
     report: Callable[[str], None] = staticmethod(lambda _: None)
 
@@ -120,7 +120,7 @@ def forbid(names: Collection[str]) -> frozenset[str]:
     """Make all functions and operations with these plain names raise `ForbiddenOperation`.
 
     The name `AUTOGRAD` removes that layer of the dispatcher; torch then records no graph. Returns
-    the names that are removed completely. The code of some functions cannot be replaced.
+    the names of which everything is removed. The code of some functions cannot be replaced.
     """
     if not names:
         return frozenset()
@@ -207,7 +207,7 @@ PRODUCTS = {
     "matmul": 0,  # recorded only if autograd is off; otherwise torch calls one of the above
     "addmm": 1, "addbmm": 1, "baddbmm": 1, "addmv": 1,
 }  # fmt: skip
-# Operations that reduce many numbers to one. Each element of the input counts for one result.
+# Operations that reduce many numbers to one. Each element of the input is used for one result.
 REDUCTIONS = frozenset(
     {
         "sum", "nansum", "mean", "nanmean", "prod", "amax", "amin", "aminmax", "max", "min",

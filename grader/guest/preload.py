@@ -63,9 +63,10 @@ def load_torch(*, whole: bool) -> None:
 def _run_without_compiler() -> None:
     """Let functions that torch excludes from compilation run without importing the compiler.
 
-    At its first call, torch wraps such a function with the compiler, and caches the result in an
-    attribute of the function. This sets that attribute in advance, to the function itself. With a
-    version of torch that caches elsewhere, it has no effect. See ``torch/_compile.py``.
+    At the first call of such a function, torch wraps it with the compiler, and caches the result in
+    an attribute of the function. `_run_without_compiler` sets that attribute in advance, to the
+    function itself. This has no effect if a version of torch caches elsewhere: see
+    ``torch/_compile.py``.
     """
     import torch
 

@@ -2,7 +2,7 @@
 
 It runs in the student's process, which has no reference, expected value or hidden test. Student
 code may forge any reply, and the trusted process trusts none. Jails, workers and the channel within
-a process use the same class.
+a process all use the class `Guest`.
 """
 
 from __future__ import annotations
@@ -76,9 +76,10 @@ class _Passed:
         return leaf.clone() if data.requires_grad else leaf
 
     def moved(self, arguments: Sequence[Any]) -> list[int]:
-        """The indices in `given` of tensors that student code moved, removed or pushed out.
+        """The indices in `given` of tensors that are no longer at their place in the arguments.
 
-        Student code can do so in the lists and dictionaries that it was passed.
+        Student code can move, remove and add tensors in the lists and dictionaries that it got. If
+        it only added tensors at the end, returns the index of the last tensor in `given`.
         """
         now = list(payload.tensors_of(arguments))
         gone = [n for n, t in enumerate(self.given) if n >= len(now) or now[n] is not t]
@@ -125,7 +126,7 @@ class Guest:
         *,
         take_away: bool = True,
     ) -> None:
-        """With `take_away`, forbidden operations are removed from torch; else only reported."""
+        """With `take_away`, remove forbidden operations from torch; otherwise only report them."""
         self._device = device
         self._take_away = take_away
         self._definition = definition
@@ -249,7 +250,7 @@ class Guest:
         return reply
 
     def _draw_anew(self) -> None:
-        """Seed the random generators for a call, whatever numbers earlier calls have drawn.
+        """Seed torch's random generators for a call, so that earlier draws do not matter.
 
         Then dropout in two equal modules drops the same entries, even if their constructors drew
         different numbers.
@@ -276,7 +277,7 @@ class Guest:
         if pairs and wanted:
             with traced(Record(kept.watch, self._here, uses, self._gone), observe=False):
                 # torch.autograd.grad is not used: the trace would record that call as the
-                # student's, and be off inside it.
+                # student's, and would record nothing inside it.
                 found = list(
                     _run_backward(
                         tuple(output for output, _ in pairs),

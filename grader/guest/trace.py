@@ -157,8 +157,8 @@ def print_tensors_in_short() -> None:
 # --- one call ------------------------------------------------------------------------------------
 
 
-# The numbers that this method converts are counted here: unlike ``item``, ``float`` and iteration,
-# it runs no operation for each number.
+# The method that converts all numbers of a tensor. Unlike ``item``, ``float`` and iteration, this
+# method runs no operation for each number. Therefore `Record.leave` counts the numbers.
 LISTED = "tolist"
 
 
@@ -169,9 +169,9 @@ class Record:
     watch: frozenset[str]  # names of torch functions to report with the line that calls them
     locate: Callable[[], Place | None]
     uses: list[Use]
-    gone: frozenset[str] = frozenset()  # removed functions, which report calls even without a mode
+    gone: frozenset[str] = frozenset()  # removed functions, which report calls themselves
     altered: frozenset[str] = frozenset()  # names of torch functions whose results are distorted
-    failures: list[BaseException] = field(default_factory=list)  # raised by torch functions
+    failures: list[BaseException] = field(default_factory=list)  # exceptions of torch functions
     names: set[str] = field(default_factory=set)
     count: int = 0
     largest: int = 0  # this field and the next three: see `Operations`
@@ -191,7 +191,7 @@ class Record:
             self.uses.append(Use(name, self.locate()))
 
     def leave(self, numbers: int) -> None:
-        """Count numbers that are converted to Python, as one operation each."""
+        """Count a conversion of numbers to Python as an operation for each number."""
         self.count += numbers
         self.work += numbers
 
@@ -272,7 +272,7 @@ def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
     """See torch.utils._python_dispatch.TorchDispatchMode."""
     if any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types):
         # The operations of the tensor's own __torch_dispatch__ would not be counted by this mode.
-        raise PermissionError("a tensor with __torch_dispatch__ hides operations: do without")
+        raise PermissionError("tensors with __torch_dispatch__ hide operations: use plain tensors")
     kwargs = kwargs or {}
     result = func(*args, **kwargs)
     if _current is not None:
@@ -322,7 +322,7 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
         _current = None
 
 
-# Python's functions that start a thread; each Python version has some.
+# Python's functions that start a thread; each Python version has some of them.
 STARTERS = (
     (_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
     (threading, "_start_new_thread"), (threading, "_start_joinable_thread"),
@@ -343,7 +343,7 @@ def follow_threads() -> None:
 def _starting_traced(start: Callable[..., Any]) -> Callable[..., Any]:
     def start_traced(function: Callable[..., Any], *more: Any, **options: Any) -> Any:
         def run(*arguments: Any, **keywords: Any) -> None:
-            FUNCTIONS.hold(FunctionTrace())  # the thread has its own stacks, which end with it
+            FUNCTIONS.hold(FunctionTrace())  # stays: the stack ends with the thread
             OPERATIONS.hold(OperationTrace())
             function(*arguments, **keywords)
 

@@ -7,8 +7,8 @@ the environment variables that choose torch's vector instructions. It never rece
 
 Its parent sends commands over a SEQPACKET socket. ``fork`` is sent with the jail's end of another
 socket; the reply is a pid and a pidfd. ``reap`` waits for a child that has ended, and reports the
-signal or exit code. ``split`` forks a second warm process for another parent, so that it need not
-load torch again.
+signal or exit code. ``split`` forks a second warm process for another parent, so that torch need
+not be loaded again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> NoReturn:
     plan = lockdown.prepare(closed, whole=whole, without=sys.argv[3:])
     for name in {*os.environ} - {*PROCESSOR}:
         del os.environ[name]
-    # Without this, a garbage collection in a jail would copy the pages that all forks share.
+    # Otherwise, a garbage collection in a jail would copy the pages that all forks share.
     gc.freeze()
     gc.enable()
     _serve(control, rehearsed(plan))
@@ -109,7 +109,7 @@ def _strip_torch() -> str:
 
 
 def rehearsed(plan: lockdown.Plan) -> lockdown.Plan:
-    """The plan, with the layers that failed when a child process tried the plan."""
+    """The plan, completed with the layers that were missing when a child process tried it."""
     # Try several times, because the system may kill a child if memory runs out.
     reports = (report for _ in range(REHEARSALS) if (report := _report(plan)) is not None)
     missing = next(reports, {"process": "it was killed in each rehearsal"})
@@ -117,7 +117,7 @@ def rehearsed(plan: lockdown.Plan) -> lockdown.Plan:
 
 
 def _report(plan: lockdown.Plan) -> dict[str, str] | None:
-    """Try a plan in a child process; returns the missing layers, or None if it was killed."""
+    """Try a plan in a child; returns the missing layers, or None if the child was killed."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -67,12 +67,12 @@ class Clock:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def start(self, seconds: float) -> None:
-        """Begin a request, whose CPU time is limited."""
+        """Begin a request, and limit its CPU time."""
         self._until = process_time() + seconds
         self._running.set()
 
     def stop(self) -> None:
-        """End a request, and its limit."""
+        """End a request, and remove its limit."""
         self._running.clear()
         self._until = inf
 
@@ -84,7 +84,7 @@ class Clock:
 
 
 def main() -> NoReturn:
-    """Load torch, report that, and serve submissions until the pipe is closed."""
+    """Load torch, report success or failure, and serve submissions until the pipe is closed."""
     line, clock = RequestLine(), Clock()
     version = fingerprint()
     try:
@@ -98,7 +98,7 @@ def main() -> NoReturn:
         line.send(msgspec.msgpack.encode(WorkerReady(version)))
         while True:
             begin = msgspec.msgpack.decode(line.receive(), type=Begin)
-            if begin.device == "cpu":  # a GPU's driver maps far more memory than it uses
+            if begin.device == "cpu":  # a GPU's driver alone would exceed the limit
                 limit_memory(begin.memory_mb)
             _serve(line, clock, begin)
             why_not = untouched.restore()
@@ -143,7 +143,7 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _preload() -> Untouched:
-    """Load torch, and record the state of the process as it is then."""
+    """Load torch, and then record the state of the process."""
     load_torch(whole=True)
     # Imported here, because the module needs torch, and `main` reports a failure to import torch.
     from grader.guest.cleanup import Untouched

@@ -35,7 +35,7 @@ from grader.records.rows import Person, Row, counted, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
 
-# Match as early as possible: Canvas writes the beginning of a name, the student chooses the rest.
+# Match the first place that fits: Canvas writes the beginning of a name, the student the rest.
 _ID = r"[0-9]{1,20}"  # a number of 64 bits
 _REST = rf"_(?:(?P<file>{_ID})_(?P<name>.+)|(?P<typed>(?:text|link)\.html))"
 _NAMED = re.compile(rf"(?P<who>.*?)(?P<late>_LATE)?_(?P<user>{_ID}){_REST}", re.S)
@@ -118,7 +118,7 @@ def _without_mark(name: str, names: Collection[str], units: Collection[str]) -> 
     """A file's name without a mark such as ``-1``, and the number of resubmissions in the mark.
 
     A student may also choose a name that ends in ``-1``. Therefore the mark is removed only if the
-    name without it is that of another file, or of a unit.
+    name without the mark is the name of another file or of a unit.
     """
     path = PurePath(name)
     match = _AGAIN.fullmatch(path.stem)
@@ -140,7 +140,7 @@ _KINDS = ((_NUMBER, "ID"), (ID, "SIS User ID"), (LOGIN, "SIS Login ID"), (NAME, 
 
 
 def _fresh(totals: Totals) -> Filled:
-    """Write a new table; Canvas offers to create an assignment if it does not know the title."""
+    """Write a new table; for an unknown title, Canvas offers to create an assignment."""
     lines = [
         csv_line([*_ABOUT, totals.column or totals.title]),
         csv_line([f"    {_POINTS}", None, None, None, None, totals.most]),
@@ -193,7 +193,7 @@ def _filled(totals: Totals, into: Path) -> Filled:
     done = counted(len(matched) - excused, "row")
     notes.append(f"{done} filled in, in the column {sheet.header[place]!r}")
     if excused:
-        notes.append(f"excused in Canvas, and left as it was: {counted(excused, 'row')}")
+        notes.append(f"excused in Canvas, and left unchanged: {counted(excused, 'row')}")
     notes += [*without(bare), *missing(totals.rows, matched, into.name)]
     return Filled(sheet.text(), tuple(notes))
 
@@ -210,7 +210,7 @@ def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:
 
 
 def _column(sheet: Sheet, title: str, wanted: str | None) -> int:
-    """The column to fill in: `wanted`, or the assignment's by its title, or the only column."""
+    """The column to fill in: `wanted`, or the column with this title, or the only assignment's."""
     if wanted is not None:
         return sheet.required(wanted, *(h for h in sheet.header if _title(h) == wanted))
     titled = [place for place, head in enumerate(sheet.header) if _COLUMN.fullmatch(head)]

@@ -2,7 +2,7 @@
 
 The step's results are in the format of GitHub Classroom's graders, version 3. That service was shut
 down in August 2026, but its reporter still works. The reporter is the last step of the workflow. It
-adds up the scores, and prints each test's name and perhaps the other fields.
+adds up the scores, and prints each test's name. It may also print the other fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Status = Literal["pass", "fail", "error"]
 # All results of a unit must fit into one environment variable of at most 128 KiB.
 MAX_MESSAGE = 300  # characters
 
-NOT_TRIED = "not tried, because something before it is wrong"
+NOT_TRIED = "not tried, because an earlier check does not pass"
 
 
 class UnitTest(msgspec.Struct, frozen=True):
@@ -127,7 +127,7 @@ def check_unit(unit: str) -> None:
 
     output = os.environ.get("GITHUB_OUTPUT")
     if not output:
-        raise CallError(f"this is a step of a workflow on GitHub; you want: grader check {unit}")
+        raise CallError(f"this command works only in a workflow; you want: grader check {unit}")
     course = load_course(find_course(None, student=True))
     course.select([unit])
     try:

@@ -104,7 +104,7 @@ def _parsed_yaml(data: bytes) -> dict[str, Any]:
         ) from None
     try:
         content = yaml.safe_load(data)
-    except Exception:  # a malformed number or date raises one of many types
+    except Exception:  # a malformed number or date raises exceptions of many types
         content = None
     if not isinstance(content, dict):
         raise CallError(
@@ -131,7 +131,7 @@ def _person(submitter: Any) -> Person:
 
 
 def _text(value: Any) -> str:
-    """A text or number as text; anything else gives "", since a YAML list may contain itself."""
+    """A text or number as text; "" for any other value, such as a list that contains itself."""
     if isinstance(value, int) and abs(value) < LARGEST:
         return str(value)
     return value if isinstance(value, str) else ""
@@ -140,8 +140,8 @@ def _text(value: Any) -> str:
 # --- a grade as ``results.json`` -----------------------------------------------------------------
 #
 # One entry for each test. Gradescope shows public tests at once, and hidden tests when grades are
-# published, without anything that students may not read. Text from a submission goes into indented
-# blocks, where neither Markdown nor HTML applies.
+# published. Therefore no entry contains a text that students may not read. Text from a submission
+# goes into indented blocks, where neither Markdown nor HTML applies.
 
 WIDTH = 72  # characters of a picture
 
@@ -197,7 +197,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
         raise HostFault(grade.message or "the points are not known")
     grade = for_students(grade, course)
     about_files = (grade.message,) if grade.message else grade.notes
-    # If the submission could not be read, each test would only repeat the grade's message.
+    # If the submission could not be read, list no tests: each would repeat the grade's message.
     exercises = counted_elsewhere(grade.exercises, scale) if grade.status == "graded" else ()
     return Results(
         scaled(grade.total, scale),
@@ -222,8 +222,8 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
 
 
 def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
-    # The engine's own checks come first, and all have the number 0. Not every student has the same
-    # of these checks, but the tests after them then have the same numbers for every student.
+    # The engine's own checks come first, and students differ in which of these checks they have.
+    # All of them get the number 0, so that every other test has one number for all students.
     before = sum(finding.engines_own for finding in verdict.worth_reading)
     for place, finding in enumerate(verdict.worth_reading, 1 - before):
         paid = finding.max > 0
@@ -305,7 +305,7 @@ def grade_for_gradescope(root: Path) -> None:
     """Grade one submission and write ``results/results.json``, which students see.
 
     `root` holds ``source/`` (the bundle), ``submission/``, ``submission_metadata.json`` and
-    ``results/``. Instructors see the printed output. Raises `CallError` or `HostFault` and then
+    ``results/``. Instructors see the printed output. If it raises `CallError` or `HostFault`, it
     writes no results.
     """
     written = root / "results" / "results.json"
@@ -326,13 +326,13 @@ def grade_for_gradescope(root: Path) -> None:
     if there is not None and number(there) != worth:
         print(
             f"the graded exercises are worth {worth} points, and this assignment {number(there)}: "
-            "change that in its settings"
+            "change the assignment's points in its settings"
         )
     write_whole(written, msgspec.json.encode(results(grade, course, course.worth)))
 
 
 def _read_metadata(path: Path) -> _Metadata:
-    """The metadata; empty if Gradescope has changed their format."""
+    """The metadata; empty if Gradescope has changed the format."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Metadata, strict=False)
     except (OSError, msgspec.DecodeError):
@@ -344,8 +344,8 @@ def _read_metadata(path: Path) -> _Metadata:
 ZIP = "autograder.zip"
 PROGRAMS = ("run_autograder", "setup.sh")  # Gradescope runs these
 
-OURS_MB = 700  # for the grader and two idle processes with torch; 620 were measured
-OURS_MINUTES = 5  # to load torch and compute references on half a CPU
+OURS_MB = 700  # memory for the grader and two idle processes with torch; measured: 620
+OURS_MINUTES = 5  # time to load torch and to compute references on half a CPU
 
 
 def release_gradescope(
@@ -412,7 +412,7 @@ def _results_file(row: Row, course: Course, scale: float) -> bytes:
 
 def _next_steps(to: Path, files: int) -> Sequence[str]:
     return (
-        f"{files} files in {to}, among them the solutions and the seed: keep it to yourself",
+        f"{files} files in {to}, among them the solutions and the seed: keep the folder private",
         f"upload {to / ZIP}; {to / 'README.md'} says which container to choose",
     )
 

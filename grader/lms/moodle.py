@@ -23,7 +23,7 @@ from grader.records.rows import Person, Row, counted, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
 
-# Match as early as possible: Moodle writes the beginning of a name, the student chooses the rest.
+# Match the first place that fits: Moodle writes the beginning of a name, the student the rest.
 _ENTRY = re.compile(
     r"(?P<who>.*?)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)_(?P<rest>.*)", re.S
 )
@@ -114,8 +114,8 @@ def _filled(totals: Totals, into: Path) -> Filled:
     sheet = Sheet(into)
     place = sheet.required(totals.column or "Grade")
     locked, top = sheet.place("Grade can be changed"), sheet.place("Maximum Grade")
-    # Columns have other names in other languages. But the first always holds the number, and the
-    # second the name.
+    # The titles of the columns depend on the language. But the first column always holds the
+    # number, and the second column the name.
     directory = Directory(totals.rows, [*sheet.places(_KINDS), (_NUMBER, 0), (NAME, 1)])
     matched: list[Row] = []
     notes: set[str] = set()
@@ -142,7 +142,7 @@ def _filled(totals: Totals, into: Path) -> Filled:
     done = counted(len(matched) - kept, "row")
     lines = [*notes, f"{done} filled in, in the column {sheet.header[place]!r}"]
     if kept:
-        lines.append(f"locked in Moodle, and left as it was: {counted(kept, 'row')}")
+        lines.append(f"locked in Moodle, and left unchanged: {counted(kept, 'row')}")
     lines += [*without(bare), *missing(totals.rows, matched, into.name)]
     return Filled(sheet.text(), tuple(lines))
 

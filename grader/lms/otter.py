@@ -32,7 +32,8 @@ from grader.release.student import refuse_solved_stubs, write_student_bundle
 from grader.release.texts import write_text
 
 PLUGIN = "grader.lms.otter_plugin.Plugin"
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # the container's, as on this machine
+# The version of Python for containers: the same as on this machine.
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 # otter copies only files called ``requirements.*`` into a container before it installs packages.
 KIT = "requirements.kit.zip"

@@ -1,9 +1,9 @@
 """otter-grader: writes our notebooks and public checks in otter's formats.
 
-There is one notebook for students and one for `otter assign`. In otter's notebooks `grader` is
-otter's own object, so the kit is called `kit`. Each of otter's tests runs one public check of the
-kit, and raises if the check does not pass. Raw cells and comments hold the markers of
-`otter assign`.
+Each unit has one notebook for students, and one for `otter assign`. In otter's notebooks `grader`
+is otter's own object, so the kit is called `kit`. Each of otter's tests runs one public check of
+the kit, and raises an exception if the check does not pass. Raw cells and comments hold the markers
+of `otter assign`.
 """
 
 from __future__ import annotations

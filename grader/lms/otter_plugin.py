@@ -45,14 +45,15 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
     """Grades a submission for otter.
 
     ``otter_config.json`` names this class. The plugin's setting ``only`` lists the exercises or
-    units to grade. If the grader itself fails, the plugin raises, and otter gives no score.
+    units to grade. If the grader itself fails, the plugin raises an exception, and otter gives no
+    score.
     """
 
     _grade: Grade | None = None
     _worth = 1.0  # points in otter for one point of the grade
 
     def before_grading(self, config: Any) -> None:
-        """Remove all files but the submission, such as a log, which otter would unpickle."""
+        """Remove all files except the submission; otter would unpickle a log that was submitted."""
         config.grade_from_log = False
         self._autograder.chmod(0o700)  # holds the solutions; a jail may be another user
         for path in self._submitted.parent.iterdir():
@@ -125,8 +126,8 @@ def _test_file(result: ExerciseResult) -> ExceptionTestFile:
         TestCaseResult(case, "\n".join(_lines(finding)), finding.status == "passed")
         for case, finding in zip(cases, findings, strict=True)
     ]
-    # Forbidden operations cost all points, even those of tests that passed: then replace otter's
-    # sum of the tests. Otherwise keep that sum, which is exact if all tests passed.
+    # Forbidden operations cost all points, even those of tests that passed. Only then replace
+    # otter's sum of the tests, which is exact otherwise.
     if round(file.score - result.points, 3) != 0:
         file.update_score(result.points)
     return file

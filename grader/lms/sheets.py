@@ -137,7 +137,7 @@ def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator
     students = {row.student for row in matched}
     left = [row.student for row in rows if row.has_points and row.student not in students]
     if left:
-        yield f"{len(left)} with a grade and not in {where}: {some_of(left)}"
+        yield f"{len(left)} with a grade, but not in {where}: {some_of(left)}"
 
 
 def without(names: Sequence[str]) -> Iterator[str]:

@@ -30,7 +30,7 @@ class Totals:
 
     rows: Sequence[Row]  # with the exported exercises only
     exercises: tuple[str, ...]
-    title: str  # the course's, or the assignment's
+    title: str  # the title of the course or of the assignment
     most: float  # maximum points in the system
     scale: float = 1.0  # points in the system for one point of a grade
     column: str | None = None  # the title of the totals' column, if the user named it
@@ -55,7 +55,7 @@ class Table:
     file: str  # the default name
     fresh: Callable[[Totals], Filled]
     into: Callable[[Totals, Path], Filled] | None = None  # fills in a CSV that the system exported
-    nameless: bool = False  # whether a table with pseudonyms is of use
+    nameless: bool = False  # whether the table may have pseudonyms instead of names
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Host:
 class Bundle:
     """The folder that ``grader release NAME`` writes.
 
-    `write` takes a course and a folder, and the keyword arguments ``replace`` and those in
-    `options`. If `recorded`, it also takes ``jobs``, and ``report``, a function to call after each
-    recorded exercise. It returns the written files.
+    `write` takes a course and a folder, and as keyword arguments ``replace`` and the names in
+    `options`. If `recorded`, `write` also takes ``report``, a function to call after each recorded
+    exercise, and ``jobs``. `write` returns the written files.
     """
 
     write: Callable[..., list[Path]]

@@ -63,7 +63,8 @@ def shares_svg(marks: Sequence[tuple[int, float, float]], last: int, names: tupl
     described = ""
     if marks:
         described = (
-            f"In the end {marks[-1][1]:.1%} of {names[0]}, {marks[-1][2]:.1%} of {names[1]}."
+            f"At the end, {marks[-1][1]:.1%} of {names[0]} and {marks[-1][2]:.1%} of {names[1]} "
+            "are right."
         )
     return _svg(
         f"{names[0]} and {names[1]} that are right",

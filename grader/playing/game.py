@@ -70,8 +70,8 @@ class Game:
     generate: Callable[[nn.Module, Tensor, int, int], Tensor]
     recipe: Recipe
     batch: Callable[[random.Random], Sequence[str]]  # equally long texts
-    prompts: Sequence[str]  # continued during the training
-    length: int  # of an answer, in characters
+    prompts: Sequence[str]  # texts that the model continues during the training
+    length: int  # the number of characters of an answer
     read: Callable[[str], str]  # turns typed text into a prompt; raises ValueError with a reason
     invitation: str  # an example of a question: "a sum, such as 57+68"
     scene: Scene
@@ -79,7 +79,8 @@ class Game:
     backwards: bool = False  # whether an answer's last character comes first, as in sums on paper
     answers: str = "answers"  # the word for the answers in an exam: "sums"
     characters: str = "characters"  # the word for the characters of an answer: "digits"
-    without: Mapping[str, str] = field(default_factory=dict)  # remarks for "mask", "scale", …
+    # Remarks on leaving out parts of the model, by the parts: "mask", "mask,positions", …
+    without: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def guessing(self) -> float:
@@ -119,5 +120,5 @@ def game_of(names: Mapping[str, Any], script: str) -> Game:
     """The game among a script's variables; raises `CallError` unless there is exactly one."""
     found = [value for value in names.values() if isinstance(value, Game)]
     if len(found) != 1:
-        raise CallError(f"{script} makes {len(found) or 'no'} Game: a script must make one")
+        raise CallError(f"{script} must make exactly one Game, but makes {len(found)}")
     return found[0]

@@ -27,7 +27,7 @@ class Choices:
     seed: int = 1
     steps: int | None = None
     heads: int | None = None
-    std: float | None = None  # of redrawn embeddings; None keeps the model's
+    std: float | None = None  # the standard deviation of redrawn embeddings; None: not redrawn
     without: tuple[str, ...] = ()
 
 

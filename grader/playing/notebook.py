@@ -105,8 +105,8 @@ def play(
 ) -> Played:
     """Train a model made of your own saved answers, as ``grader play`` does, and return it.
 
-    It writes a page with the results to `out`, by default ``NAME.html``. Interrupt the kernel to
-    end the training early; the model keeps what it has learnt. Raises `NotChecked` for a game that
+    Writes a page with the results to `out`, by default ``NAME.html``. Interrupt the kernel to end
+    the training early; the model keeps what it has learnt. Raises `NotChecked` for a game that
     cannot be played.
     """
     parts = tuple(part.strip() for part in without.split(",") if part.strip())

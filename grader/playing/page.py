@@ -121,9 +121,10 @@ def _head(head: Head, tokens: Sequence[str]) -> str:
 
 
 def _samples(learning: Learning, *, last: bool) -> str:
-    """The model's answers, with a sentence about brackets if some answers may have brackets.
+    """The model's answers, with a sentence about brackets if answers may have brackets.
 
-    During the training the sentence is always there; after the `last` step, only if it is needed.
+    During the training, the sentence is always shown. With `last`, after the training, it is shown
+    only if an answer is wrong.
     """
     game = learning.game
     brackets = not last or not all(sample.correct for sample in learning.samples)

@@ -45,7 +45,7 @@ NO_POSITIONS = (
 
 
 def without(game: Game, model: nn.Module, parts: Collection[str], heads: int) -> nn.Module:
-    """The model without its mask or its scale; raises `CallError` if one cannot be removed."""
+    """The model without its mask, its scale or both; raises `CallError` if a part is not found."""
     factor = (game.width / heads) ** 0.5 if SCALE in parts else None
     if MASK not in parts and factor is None:
         return model

@@ -24,8 +24,8 @@ STYLES = {"prompt": "bold", "right": "green", "wrong": "bold red", "mark": "red"
 STOP = "Ctrl-C ends the training early; the model keeps all that it has learnt."
 STOPPED = "Training is stopped. Next come the results so far; Ctrl-C again quits."
 HOW_TO_ASK = (
-    "Ask your model: type {}. `head` draws the attention in its last answer, `head 2 1` that of "
-    "layer 2, head 1. An empty line ends."
+    "Ask your model: type {}. `head` draws the attention in the model's last answer, `head 2 1` "
+    "the attention of layer 2, head 1. An empty line quits."
 )
 HELD_OUT = "not used for training"
 
@@ -104,9 +104,9 @@ def can_show(console: Console, text: str) -> bool:
 
 
 def conclude(learning: Learning, console: Console, name: str) -> list[Head]:
-    """Print the results and return all attention heads.
+    """Print the results, and return all attention heads.
 
-    It also draws the head with the most weight on the scene's focus.
+    Also draws the head with the most weight on the scene's focus.
     """
     learning.finish()
     console.print()

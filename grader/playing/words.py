@@ -106,7 +106,7 @@ def remarks(learning: Learning, name: str) -> Iterator[str]:
     if removal.MASK in without and game.exam is not None:
         fed = learning.fed()
         yield (
-            f"When it reads the right answer along with the question, as it did in training, "
+            f"When your model reads the right answer along with the question, as in training, "
             f"it gets {fed:.1%} of the {game.answers} right."
         )
     key = ",".join(part for part in removal.PARTS if part in without)
@@ -116,8 +116,8 @@ def remarks(learning: Learning, name: str) -> Iterator[str]:
 def of_head(head: Head, scene: Scene) -> str:
     """Sentences that say why this head is shown."""
     return (
-        f"This is {head.name}, while it reads {scene.text!r}. Of all heads it has the most weight, "
-        f"{head.on(scene.focus):.0%}, on {scene.meaning}."
+        f"This is {head.name}, while the model reads {scene.text!r}. Of all heads, this head has "
+        f"the most weight, {head.on(scene.focus):.0%}, on {scene.meaning}."
     )
 
 

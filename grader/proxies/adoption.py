@@ -30,18 +30,17 @@ from grader.proxies.remote import RemoteModule
 from grader.proxies.slots import Adoption, Slot, WantedRoles
 from grader.wire.payload import DTYPES
 
-HEAD = re.compile(
-    r"(?<![^.])heads\.\d+\."
-)  # the part of a reference's path that names a head; all heads share one role
-MOST_ALONE = 8  # parameters; more than these are not tested one by one for their influence
-MAX_TRIED = 2**24  # bytes of weights that all trials together may send
+# The part of a path in a reference that names a head; it is removed, since all heads share a role.
+HEAD = re.compile(r"(?<![^.])heads\.\d+\.")
+MOST_ALONE = 8  # most parameters whose influence is tested one by one
+MAX_TRIED = 2**24  # most bytes of weights that all trials together may send
 
 
 def give_weights(theirs: RemoteModule, ours: nn.Module) -> Adoption:
     """Copy the reference's weights into the student's module; raise `Unadoptable` if that fails.
 
-    If the student's module lacks a role, such as a bias, its weights in `ours` are set to zero (a
-    norm's gain to one). Then the results of both modules can still be compared.
+    If the student's module lacks a role, such as a bias, the role's weights in `ours` are set to
+    zero (a norm's gain to one). Then the results of both modules can still be compared.
     """
     if theirs.is_lazy:
         theirs.call_first(probe(theirs.contract, theirs.made_with))
@@ -78,13 +77,13 @@ def _choose(
 ) -> tuple[Adoption, bool]:
     """Choose the match that gives the reference's result, or else the likeliest match.
 
-    At most `most` matches are tried. The second value is False only if trials showed that no match
-    gives the reference's result. A single match needs no trial. If a recording lacks the result,
-    trials show nothing.
+    At most `most` matches are tried. A single match is not tried if it leaves no matrix without a
+    role. The second value is False if no tried match gives the reference's result. It is True if
+    that result is unknown, since a recording lacks it.
 
     If an earlier module of the class was matched, matches with the same habit (`Adoption.habit`)
-    are tried first. They also count as the likeliest if no match gives the result. This happens to
-    right but inexact answers, such as a tanh GELU.
+    are tried first. They also count as the likeliest if no match gives the reference's result, as
+    with right but inexact answers, such as a tanh GELU.
     """
     if len(found) == 1 and not _unclaimed(found[0], theirs):
         return found[0], True
@@ -97,7 +96,7 @@ def _choose(
     for one in found:
         known = one.habit in habits and len(one.missing) == least
         (likely if known else others).append(one)
-    # The latest habit first: a test with identity matrices may have confirmed a wrong order.
+    # Begin with the latest habit: an earlier habit may be wrong if the weights were identities.
     likely.sort(key=lambda one: habits.index(one.habit), reverse=True)
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
@@ -125,18 +124,18 @@ def _results(
     results = theirs.try_all(weights, arguments)
     if training:
         theirs.train()
-    results += [None] * (len(weights) - len(results))  # an exception ends the message
+    results += [None] * (len(weights) - len(results))  # an exception ends the message early
     return results
 
 
 def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:
-    """The reference's result in evaluation mode if these roles are zero; None if unknown."""
+    """The reference's result in evaluation mode if these roles have no effect; None if unknown."""
     silent = without_biases(ours, missing) if missing else ours
     training = silent.training
     try:
         with torch.no_grad():
             return silent.eval()(*arguments)
-    except AssertionError:  # a recording only has results for roles that people often leave out
+    except AssertionError:  # a recording has such results only for roles that people often lack
         return None
     finally:
         silent.train(training)
@@ -198,13 +197,13 @@ def joined_gradients(
             layout = adoption.layout(slot.path)
             rows = _as_rows(grad, layout)
             into = actual.T if layout.by_input else actual
-            # If two parameters hold the same table, its gradient is the sum of theirs.
+            # If two parameters hold the same table, add their gradients.
             into[slot.at : slot.at + slot.stop - slot.start] += rows[slot.start : slot.stop]
         yield role, actual, expected
 
 
 def _unused_copies(theirs: RemoteModule, slots: Sequence[Slot]) -> list[str]:
-    """The paths of a role's parameters that are never used, because others hold the same rows.
+    """The paths of a role's parameters that are never used, because another holds the same rows.
 
     An unused copy has no gradient and no influence on the result, and another parameter with the
     same rows has a gradient.
@@ -223,12 +222,12 @@ def _unused_copies(theirs: RemoteModule, slots: Sequence[Slot]) -> list[str]:
 
 
 def _rows_of(slot: Slot) -> tuple[int, int]:
-    """The rows of its role that a slot holds."""
+    """The range of rows that a slot holds of its role's matrix."""
     return slot.at, slot.at + slot.stop - slot.start
 
 
 def without_biases(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
-    """A copy of a reference's module in which these roles' weights are zero."""
+    """A copy of a reference's module in which these roles have no effect."""
     silent = copy.deepcopy(ours)
     _leave_out(_pieces_of(silent), roles)
     return silent
@@ -258,7 +257,7 @@ def roles_at_zero(ours: nn.Module) -> list[str]:
 
 
 def _as_rows(value: Tensor, layout: Layout) -> Tensor:
-    """Reshape a parameter to a matrix with the rows of all stacked matrices, a bias to a vector."""
+    """Reshape a parameter to the matrix of all rows that it holds, and a bias to a vector."""
     _, width = layout.size(value.shape)
     if width is None:
         return value.reshape(-1)
@@ -339,8 +338,8 @@ def _unclaimed(adoption: Adoption, theirs: RemoteModule) -> list[wire.ParameterI
 def _for_extra_layers(adoption: Adoption, theirs: RemoteModule) -> dict[str, Tensor]:
     """Fixed weights for layers without a role, so that the same mistake gives the same result.
 
-    They are written only if the result is wrong. A right answer may have an extra layer without
-    effect, which keeps its weights.
+    These weights are written only if the result is wrong. A right answer may have an extra layer
+    without effect, which keeps its own weights.
     """
     make, found = Make("adoption", theirs.name, "nobody"), _unclaimed(adoption, theirs)
     return {

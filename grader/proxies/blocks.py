@@ -1,7 +1,8 @@
 """Matches a student's parameters with the weights of a block, or of a single part.
 
-A block has norms, and parts with matrices, such as an attention and a feed-forward layer. `norms`
-finds norms by their vectors; `parts` finds the other parts among the remaining parameters.
+A block consists of norms and of parts with matrices, such as an attention and a feed-forward layer.
+`norms` finds the norms by their vectors. `parts` finds the other parts among the remaining
+parameters.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Itera
     """All combinations of matches of the norms and of the other parts."""
     found, rest = norms.norms_among(wanted.parameters, block.norms)
     ways = parts.candidates(block.others, rest, wanted.counts, aliases)
-    # The norms have few matches, so each match of the other parts is tried with all of them.
+    # The norms have few matches. Therefore each match of the other parts is tried with every
+    # match of the norms.
     others = list(islice(ways, MAX_CANDIDATES))
     orders = list(norms.candidates(block.norms, found, aliases))
     for one, other in product(others, orders):
@@ -49,7 +51,7 @@ def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Itera
 class _Block:
     """The roles of a block: its norms, and its parts with matrices."""
 
-    norms: tuple[norms.Norm, ...]  # their gains and shifts are roles
+    norms: tuple[norms.Norm, ...]  # given by the roles of their gains and shifts
     others: tuple[parts.Part, ...]
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Calls the student's code in its process, and sends gradients back through these calls.
+"""Calls student code in another process, and sends gradients back through these calls.
 
 Results are rebuilt as plain tensors and checked against the contract before a test sees them.
 """
@@ -24,11 +24,11 @@ from grader.wire import payload
 MAX_WEIGHTS = 2**20  # elements of all parameters; the course's largest module has a few thousand
 MAX_PARAMETERS = 500
 MAX_PATH, MAX_STEPS = 300, 20  # characters and dots in a parameter's path
-MAX_OPERAND = 80  # characters of a tensor's name, for the tensors in a line that raised
+MAX_OPERAND = 80  # characters in the name of a tensor that the failing line uses
 
 
 class StudentRaised(Exception):
-    """An exception in student code, as text: its kind, its message, and the student's line."""
+    """An exception in student code, as text: its type, its message, and the student's line."""
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ ArgumentOrder = tuple[list[int], list[str]]  # the arguments' numbers, and their
 
 @dataclass
 class Seen:
-    """Everything that a case of a test leaves behind for later cases, a diagnosis or a verdict."""
+    """The record of a case of a test, for later cases, the diagnosis and the verdict."""
 
     printed: str = ""
-    results: list[CallResult] = field(default_factory=list)  # results and exceptions of calls
+    results: list[CallResult] = field(default_factory=list)  # of calls; also observations, as text
     made: dict[int, CallResult] = field(default_factory=dict)  # descriptions of modules, by handle
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # forbidden uses, by exercise
-    changed: dict[str, set[int]] = field(default_factory=dict)  # changed arguments, by exercise
+    changed: dict[str, set[int]] = field(default_factory=dict)  # changed tensors, by exercise
     habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `Adoption.habit`
 
     def evidence(self) -> tuple[CallResult, ...]:
@@ -89,7 +89,7 @@ class Seen:
         return tuple(sorted({use.function for uses in self.uses.values() for use in uses}))
 
     def add(self, later: Seen) -> None:
-        """Add the next case's record, as far as later cases need it."""
+        """Add the parts of the next case's record that later cases need."""
         for name, uses in later.uses.items():
             self.uses.setdefault(name, []).extend(uses)
         for name, places in later.changed.items():
@@ -111,8 +111,8 @@ class Calls:
     orders: dict[tuple[str, int, str], ArgumentOrder] = field(
         default_factory=dict
     )  # see `order_of`
-    before: Seen = field(default_factory=Seen)  # from the cases that have ended
-    seen: Seen = field(default_factory=Seen)  # from the running case
+    before: Seen = field(default_factory=Seen)  # the records of the cases that have ended
+    seen: Seen = field(default_factory=Seen)  # the record of the running case
     _hidden: bool = False  # whether the running test is hidden
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class Calls:
         self._hidden = hidden
 
     def end(self) -> None:
-        """End a case; `before` keeps the record that it leaves in `seen`."""
+        """End a case: add its record to `before`, and empty `seen`."""
         self.before.add(self.seen)
         self.seen = Seen()
 
@@ -140,20 +140,20 @@ class Calls:
         )
 
     def habits(self, exercise: str) -> tuple[object, ...]:
-        """The habits of the matches of an exercise's earlier modules; see `Adoption.habit`."""
+        """The habits by which an exercise's earlier modules were matched; see `Adoption.habit`."""
         return (*self.before.habits.get(exercise, ()), *self.seen.habits.get(exercise, ()))
 
     def note(self, exercise: str, outcome: wire.Outcome, own_weights: bool = False) -> wire.Outcome:
         """Record a call's outcome and its uses of forbidden functions; return the outcome.
 
-        With `own_weights`, the module still has its own random weights. Then the result's numbers
-        are left out of the record, since they cannot identify a mistake.
+        With `own_weights`, the module still has its own random weights. Then the numbers of the
+        result depend on these weights and cannot identify a mistake: the record leaves them out.
         """
         if isinstance(outcome, wire.Returned):
             value = _promised(self.contracts.get(exercise), outcome.value)
             self.seen.results.append(_without_numbers(value) if own_weights else value)
         elif isinstance(outcome, wire.Raised):
-            # A mistake is recognised by its error, whatever the names of the variables.
+            # The record must not depend on the names of the student's variables.
             self.seen.results.append(msgspec.structs.replace(outcome, operands={}))
         elif isinstance(outcome, wire.Gradients):
             self.seen.results += outcome.inputs
@@ -165,9 +165,10 @@ class Calls:
     def note_use(self, exercise: str, function: str, place: wire.Place | None) -> bool:
         """Record the use of a forbidden function; return False if the function is not forbidden.
 
-        Student code may have forged the reply, and both name and place are shown. Therefore the
-        name must be on the course's list, and the place a line of the submission. In a hidden test
-        the place is dropped, since student code could report a line that encodes the test's input.
+        The function and its place are shown to people, and student code may have forged the reply.
+        Therefore the function must be on the course's list, and the place must be a line of the
+        submission. In a hidden test the place is dropped: student code could choose a line that
+        reveals the test's input.
         """
         if function not in self.forbidden.get(exercise, ()):
             return False
@@ -179,7 +180,7 @@ class Calls:
 def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
     """Remove the items of a result that the contract does not describe, such as a cache.
 
-    Thus a mistake is recognised whatever form the cache has.
+    Then the form of a cache does not matter when the result identifies a mistake.
     """
     signature = contract and (contract.forward or contract.call)
     returns = signature.returns if signature else ""
@@ -194,7 +195,8 @@ def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
 def _without_numbers(value: wire.Value) -> wire.Value:
     """Put a result's tensors on the device meta, and replace their numbers by a checksum.
 
-    Such results are compared by dtype and shape only. The checksum keeps two tensors distinct.
+    A diagnosis compares such tensors by dtype and shape. The checksums only show whether two
+    answers also gave equal numbers.
     """
     match value:
         case wire.TensorData(dtype=dtype, shape=shape, data=data):
@@ -220,7 +222,7 @@ def make_calls(
 ) -> list[Any]:
     """Call a function or module with each list of arguments, and return the checked results.
 
-    All calls share a single message.
+    All calls are sent in one message.
     """
     pending = [
         _Pending(calls, contract, target, list(arguments), made_with, mirrors or {})
@@ -230,7 +232,7 @@ def make_calls(
     for outcome in outcomes:
         calls.note(contract.name, outcome, own_weights)
     if len(outcomes) < len(pending) and not isinstance(first_outcome(outcomes), wire.Raised):
-        raise StudentLost("crashed", "fewer answers than questions")
+        raise StudentLost("crashed", "the reply has fewer results than calls")
     return [call.finish(outcome) for call, outcome in zip(pending, outcomes, strict=False)]
 
 
@@ -252,13 +254,13 @@ def observed(
     result = call.finish(outcome)
     assert isinstance(outcome, wire.Returned)
     if outcome.operations is None:
-        raise StudentLost("crashed", "an answer without its observations")
+        raise StudentLost("crashed", "the reply lacks the counts of operations")
     changed = calls.changed(contract.name)
     return Observation(result, changed, outcome.operations, frozenset(outcome.functions))
 
 
 class _Pending:
-    """A call on its way: builds the message, and turns the reply into a result."""
+    """A call in progress: builds the message, and turns the reply into a result."""
 
     def __init__(
         self,
@@ -328,14 +330,14 @@ class _Pending:
         return _replaced(value, iter(attached))
 
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """The gradients of the sent tensors, then of the parameters, from those of the outputs."""
+        """The gradients of the sent tensors, then of the parameters, from those of the results."""
         packed = [None if g is None else payload.pack_tensor(g) for g in gradients]
         outcome = first_outcome(self.session.run(wire.Backward(self.result, packed)))
         self.calls.note(self.contract.name, outcome)
         if not isinstance(outcome, wire.Gradients):
             raise unexpected(outcome)
         if len(outcome.inputs) != len(self.sent):
-            raise StudentLost("crashed", "gradients for other inputs than were sent")
+            raise StudentLost("crashed", "the reply has gradients for other inputs than were sent")
         received = [plain_value(value) for value in outcome.inputs]
         received += [
             None if (data := outcome.parameters.get(path)) is None else plain_value(data)
@@ -348,7 +350,7 @@ class _Pending:
                 or gradient.dtype != tensor.dtype
                 or gradient.device != tensor.device
             ):
-                raise StudentLost("crashed", "a gradient that does not fit its tensor")
+                raise StudentLost("crashed", "a gradient has another form than its tensor")
         return received
 
 
@@ -407,25 +409,25 @@ def mirror_of(info: wire.ParameterInfo) -> Tensor:
 
 
 def require_believable(structure: wire.Structure) -> None:
-    """Raise `StudentLost` for a module that is too large or malformed to rebuild here."""
+    """Raise `StudentLost` for a module that is malformed, or too large to rebuild here."""
     infos = [*structure.parameters, *structure.buffers]
     for info in infos:
         if len(info.shape) > wire.MAX_DIMENSIONS or any(size < 0 for size in info.shape):
-            raise StudentLost("crashed", f"{info.path[:80]} is no tensor that can be described")
+            raise StudentLost("crashed", f"{info.path[:80]} has an impossible shape")
     if any(len(info.path) > MAX_PATH or info.path.count(".") > MAX_STEPS for info in infos):
-        raise StudentLost("crashed", "a parameter or buffer nested deeper than any module is")
+        raise StudentLost("crashed", "the path of a parameter or buffer is too long")
     if len({info.path for info in infos}) < len(infos):
-        raise StudentLost("crashed", "two parameters or buffers under one path")
-    # An axis of size 0 must not hide huge axes: torch limits these even in empty tensors.
+        raise StudentLost("crashed", "two parameters or buffers have the same path")
+    # An axis of size 0 must not hide huge axes: torch refuses them even in an empty tensor.
     sizes = (math.prod(max(size, 1) for size in info.shape) for info in structure.parameters)
     if len(structure.parameters) > MAX_PARAMETERS or sum(sizes) > MAX_WEIGHTS:
-        raise StudentLost("memory", "the module has far more weights than its arguments ask for")
+        raise StudentLost("memory", "the module has more weights than any exercise asks for")
 
 
 def first_outcome(outcomes: list[wire.Outcome]) -> wire.Outcome:
-    """The first outcome, or the last if that is an exception."""
+    """The first outcome, or the last outcome if it is an exception."""
     if not outcomes:
-        raise StudentLost("crashed", "fewer answers than questions")
+        raise StudentLost("crashed", "the reply has fewer results than calls")
     return outcomes[-1] if isinstance(outcomes[-1], wire.Raised) else outcomes[0]
 
 
@@ -438,7 +440,7 @@ def unexpected(outcome: wire.Outcome, sizes: Mapping[str, int] | None = None) ->
         out_of_memory = outcome.kind == "MemoryError" or "allocate memory" in outcome.text
         if out_of_memory:
             return StudentLost("memory", "it asked for more memory than a submission may use")
-        # The guest limits these too, but student code may have replaced the guest.
+        # The guest limits these lengths too, but student code may have replaced the guest.
         kind, text = outcome.kind[:80], outcome.text[: wire.MAX_TEXT]
         operands = {
             name[:MAX_OPERAND]: shape[: wire.MAX_DIMENSIONS]
@@ -447,7 +449,7 @@ def unexpected(outcome: wire.Outcome, sizes: Mapping[str, int] | None = None) ->
         return StudentRaised(
             kind, text, outcome.place, outcome.ordinary, outcome.by_torch, operands, sizes
         )
-    return StudentLost("crashed", "the answer was of the wrong type")
+    return StudentLost("crashed", "the reply was of the wrong type")
 
 
 def plain_value(value: wire.Value) -> Any:
@@ -455,7 +457,7 @@ def plain_value(value: wire.Value) -> Any:
     try:
         return payload.unpack(value)
     except (wire.WireError, RuntimeError, ValueError, OverflowError) as error:
-        raise StudentLost("crashed", f"the answer could not be read ({error})") from None
+        raise StudentLost("crashed", f"the reply could not be read ({error})") from None
 
 
 def _replaced(value: Any, tensors: Iterator[Tensor]) -> Any:

@@ -1,8 +1,8 @@
 """Finds facts about an answer: how its result changes with its input.
 
 The inputs of a public check are changed in small ways, and the results compared. Does the result
-depend on an argument, or on future positions? Does it sum to one? Each fact is true or false, of
-right and wrong answers alike. A fact is left out if the results do not decide it.
+depend on an argument, or on future positions? Does it sum to one? A fact is true or false of an
+answer, whether the answer is right or wrong. A fact is left out if the results do not decide it.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ from grader.proxies.calls import StudentRaised
 from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule, Student
 from grader.wire import payload
 
-MOST_POSITIONS = 4  # positions that are changed one by one along an axis; half of them at each end
-MOST_NUMBERS = 1_000  # elements of all arguments of an example
-CLEAR = 1e-2  # a change of the result that is neither rounding nor as large as this is unclear
-LIFT = 1.5  # constant that is added to an argument
-STEP = 1e-2  # distance of the inputs, in both directions, at which a slope is measured
-SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1  # relative differences; between these two, a fact is unclear
+MOST_POSITIONS = 4  # most positions to change along an axis, one by one; half of them at each end
+MOST_NUMBERS = 1_000  # most elements that the arguments of an example may have together
+CLEAR = 1e-2  # a smaller change of the result is unclear, unless it is mere rounding
+LIFT = 1.5  # the constant that is added to an argument
+STEP = 1e-2  # how far an argument is moved, in both directions, to measure a slope
+# Slopes are equal up to the first relative difference, and different from the second on.
+SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1
 
 Kind = Literal[
     "repeats",  # the same call gives the same result
-    "repeats in training",  # the same call gives the same result in a module's training mode
+    "repeats in training",  # in training mode, the same call gives the same result
     "heeds",  # the result depends on an argument
-    "reaches",  # changing a position of an argument changes a position of the result
+    "reaches",  # changing an argument at a position changes the result at a position
     "sums",  # the result sums to one along an axis
     "bounded",  # the result has no negative number
     "shift",  # adding a constant to an argument does not change the result
     "lift",  # adding a constant to an argument adds the same constant to the result
     "scale",  # doubling an argument does not change the result
     "double",  # doubling an argument doubles the result
-    "alike",  # equal positions along an argument's axis give equal positions along the result's
+    "alike",  # if an argument's slices along an axis are equal, so are the result's slices
     "gradient",  # a gradient reaches an argument
     "slope",  # the gradient of an argument equals the measured slope of the result
     "weights",  # a gradient reaches every parameter
@@ -115,7 +116,10 @@ def _is_fit(example: Example) -> bool:
 
 
 def _value(example: Example) -> tuple[int, int, int]:
-    """Rank an example by its masks that hide some positions, then short axes, then few numbers."""
+    """Rank an example: by its number of partial masks, then of short axes, then by few elements.
+
+    A partial mask hides some positions, but not all.
+    """
     values = [payload.unpack(value) for value in example.arguments]
     masks = [v for v in values if isinstance(v, Tensor) and v.dtype == torch.bool]
     mixed = sum(bool(mask.any()) and not bool(mask.all()) for mask in masks)
@@ -127,7 +131,7 @@ def _value(example: Example) -> tuple[int, int, int]:
 # --- facts ---------------------------------------------------------------------------------------
 
 
-Key = tuple[str | int, ...]  # how an example was changed: the kind of change, the argument, where
+Key = tuple[str | int, ...]  # how an example was changed: the kind, the argument, the place
 Variation = Mapping[int, Tensor]  # replacements of arguments, by number
 Replies = Mapping[Key, Tensor | None]
 
@@ -141,14 +145,14 @@ class _Answer:
     make: Make
 
     def results(self, variations: Mapping[Key, Variation]) -> Replies:
-        """The first tensor of the result for each variation, or None; all calls share a message."""
+        """The first tensor of the result for each variation, or None; sends all calls together."""
         calls = [
             [_copied(changes.get(n, value)) for n, value in enumerate(self.arguments)]
             for changes in variations.values()
         ]
         try:
             found = map(_first_tensor, self.call.each(calls))
-        except (StudentRaised, ContractBroken):  # ends the message, so make each call alone
+        except (StudentRaised, ContractBroken):  # ends the message: make each call alone
             found = map(self._alone, calls)
         return dict(zip(variations, found, strict=True))
 
@@ -184,7 +188,7 @@ def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
     found: Facts = {Fact("repeats"): repeats}
     if not repeats:
         return found
-    if not example.made_with:  # a module's result depends on its weights
+    if not example.made_with:  # left out for a module: its weights decide these facts
         found |= _of_result(first)
     for number, value in enumerate(arguments):
         if isinstance(value, Tensor) and value.numel():
@@ -196,7 +200,7 @@ def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
 
 
 def _variations(arguments: Sequence[Any], make: Make) -> Iterator[tuple[Key, Variation]]:
-    """The example unchanged, and with many kinds of changes."""
+    """Yield the example unchanged, and changed in many ways."""
     yield ("as it is",), {}
     yield ("again",), {}
     for number, value in enumerate(arguments):
@@ -342,7 +346,7 @@ def _of_slope(
 
 
 def _elsewhere(value: Tensor, make: Make) -> Tensor:
-    """Other numbers of about the same size; all positive if the value has no negative number."""
+    """Draw other numbers of about the same size, all positive if `value` has no negative number."""
     drawn = make.normal_like(value, max(float(value.abs().mean()), 0.5), name="elsewhere")
     return drawn.abs() + 0.1 if bool((value >= 0).all()) else drawn
 

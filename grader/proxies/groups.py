@@ -15,18 +15,18 @@ from grader.wire import ParameterInfo
 from grader.wire.payload import DTYPES
 
 SUFFIX = re.compile(r"[._]?(weight|bias)$")
-# The part of a bare parameter's name that marks it as a weight or a bias.
+# The part of a name that marks a parameter outside of an `nn.Linear` as a weight or a bias.
 MARK = re.compile(r"(^|(?<=\.))(bias|weight|[bw])_|_?(bias|weight|_[bw])$")
 BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
 
 
 def is_vector(shape: Sequence[int]) -> bool:
-    """Whether a shape is a vector's, as a bias has. (1, d_in) may be the matrix of a head."""
+    """Whether a shape is that of a vector, such as a bias; a head's matrix may be (1, d_in)."""
     return len(shape) == 1
 
 
 def is_row(shape: Sequence[int]) -> bool:
-    """Whether a shape may be a norm's: that of a vector, possibly with more axes of size 1."""
+    """Whether a norm may have this shape: at most one axis is longer than 1."""
     return len(shape) > 0 and prod(shape) == max(shape)
 
 
@@ -36,7 +36,7 @@ def is_called_bias(path: str) -> bool:
 
 
 def is_bias(info: ParameterInfo) -> bool:
-    """Whether a parameter is a vector, or has a bias's name; its shape may then be (heads, d)."""
+    """Whether a parameter is a vector, or has the name of a bias and a shape like (heads, d)."""
     return is_vector(info.shape) or (is_called_bias(info.path) and len(info.shape) > 0)
 
 
@@ -52,7 +52,7 @@ def name_in_dict(info: ParameterInfo) -> str | None:
 
 @dataclass(frozen=True)
 class Group:
-    """Parameters whose paths differ only in numbers: a single one, or the parts of a matrix."""
+    """Parameters whose paths differ only in numbers: a whole matrix or bias, or its parts."""
 
     key: str  # the path without numbers
     infos: tuple[ParameterInfo, ...]
@@ -65,7 +65,7 @@ class Group:
 
     @property
     def module(self) -> str:
-        """The path of the owning module, without numbers; a bias shares it with its weight."""
+        """The path of the owning module, without numbers; the same for a weight and its bias."""
         return SUFFIX.sub("", self.key)
 
     @property

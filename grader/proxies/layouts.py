@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple
 class Layout(NamedTuple):
     """How a parameter is read as a matrix.
 
-    A role's matrix has shape (d_out, d_in). A parameter holds rows of this matrix. With `by_input`,
-    it holds columns instead; a column has the weights of a single input feature.
+    A role, such as ``W_query``, has a matrix of shape (d_out, d_in). A parameter holds rows of this
+    matrix. With `by_input`, the parameter holds columns; a column has the weights of a single input
+    feature.
     """
 
     view: Literal["last", "swapped", "first", "spread", "flat"]
@@ -31,11 +32,11 @@ class Layout(NamedTuple):
 
 
 FLAT = Layout("flat")  # a bias: (d,), (1, d) or (heads, head_dim)
-LINEAR = Layout("last")  # (d_out, d_in), or some of the rows for each head
-# Layouts of bare parameters: (d_in, d_out), for x @ W, is likelier than (d_out, d_in).
+LINEAR = Layout("last")  # (d_out, d_in), or a head's rows of this matrix
+# Layouts outside of `nn.Linear`: (d_in, d_out), for x @ W, is likelier than (d_out, d_in).
 PLAIN = (Layout("swapped"), LINEAR)
-# Layouts that stack columns: an output layer for each head, whose results are added; a parameter of
-# shape (heads, head_dim, d_out); a table that holds tokens and positions.
+# Layouts that stack columns, as in these cases: each head has its own output layer, and the results
+# are added; a parameter has shape (heads, head_dim, d_out); a table holds tokens and positions.
 BY_INPUT = (Layout("last", by_input=True), Layout("swapped", by_input=True))
 CUT = Layout("first")  # an output matrix of shape (d_out, heads, head_dim)
 SPREAD = Layout("spread")  # (d_in, heads, head_dim), (d_in, 3, d_out), (d_in, 3, heads, head_dim)

@@ -17,8 +17,8 @@ from grader.proxies.layouts import BY_INPUT, CUT, FLAT, LINEAR, PLAIN, SPREAD, L
 from grader.proxies.names import NameAliases, core, plain
 from grader.proxies.slots import MAX_CANDIDATES, Adoption, Slot, Unadoptable, WantedRoles, likeliest
 
-MAX_FREE = 8  # weights without a known name; more than any right answer has
-FEW = 4  # with at most so many roles, all orders are tried, even if names say otherwise
+MAX_FREE = 8  # most weights without a known name; right answers have fewer
+FEW = 4  # most roles for which all orders are tried, even if names say otherwise
 
 
 @lru_cache(maxsize=256)  # students who keep the stub's names share a cache entry
@@ -56,7 +56,7 @@ def _orders(named: Mapping[Group, tuple[str, ...]]) -> Iterator[dict[Group, tupl
 
 
 class _Plan:
-    """A search for the roles of a student's parameters, which are already grouped."""
+    """A search for the roles that a student's groups of parameters hold."""
 
     def __init__(self, wanted: WantedRoles, aliases: NameAliases, groups: list[Group]) -> None:
         self.wanted = wanted
@@ -65,7 +65,7 @@ class _Plan:
         self._named: dict[Group, tuple[str, ...] | None] = {}
         self._held: dict[tuple[Group, tuple[str, ...]], bool] = {}
         self.weights = [role for role in self.shapes if not role.endswith(".bias")]
-        # The roles that each spelling means; a fused projection means several.
+        # The roles that each spelling means; the name of a fused projection means several roles.
         self.spelled: dict[str, tuple[str, ...]] = {plain(r): (r,) for r in self.weights}
         for names, spellings in aliases:
             meant = tuple(names.split())
@@ -73,7 +73,7 @@ class _Plan:
                 self.spelled |= {plain(spelling): meant for spelling in spellings}
 
     def named(self, group: Group) -> tuple[str, ...] | None:
-        """The roles that a group's name means, by the last step of its path with a meaning."""
+        """The roles that a group's name means; the last meaningful step of its path decides."""
         if group not in self._named:
             self._named[group] = self._meant(group)
         return self._named[group]
@@ -113,7 +113,7 @@ class _Plan:
             if len(roles) > 1 and any(self.holds(group, (role,)) for role in roles):
                 return (
                     f"{group.infos[0].path} has room for one of {', '.join(roles)}: is it the same "
-                    "layer each time, as in a list times three?"
+                    "layer several times, as in [layer] * 3?"
                 )
         shapes = [f"{i.path} has shape {tuple(i.shape)}" for g in named for i in g.infos]
         return f"the weights cannot have these sizes: {'; '.join(shapes)}"
@@ -169,8 +169,8 @@ class _Plan:
         left = ", ".join(over) or ("nothing else" if found else "no floating-point parameters")
         return (
             f"no parameters were found for {', '.join(lacking)}: "
-            f"{f'{found}, and ' if found else ''}the module has {left}. Weights live in "
-            "nn.Parameter or nn.Linear, made in __init__ and kept as attributes"
+            f"{f'{found}, and ' if found else ''}the module has {left}. Make each "
+            "weight an nn.Parameter or nn.Linear in __init__, and assign it to an attribute"
         )
 
     def settled(self, choices: Iterable[Mapping[Group, tuple[str, ...]]]) -> Iterator[Adoption]:
@@ -231,7 +231,7 @@ class _Plan:
     ) -> list[dict[Group, tuple[str, ...]]]:
         """All ways to assign biases without a helpful name to the roles that lack a bias.
 
-        If the biases fit no roles, or if a weight is missing too, a single way assigns no bias.
+        If the biases fit no roles, or if a weight is missing too, the only way assigns no bias.
         """
         if len(biases) > MAX_FREE or not all(role.endswith(".bias") for role in missing):
             return [{}]
@@ -274,7 +274,7 @@ class _Plan:
                     start, left, at = start + count, left - count, at + count
 
 
-_Layouts = Mapping[Group, Layout]  # of groups of weights; a group without an entry is a bias
+_Layouts = Mapping[Group, Layout]  # by group of weights; groups without an entry are biases
 
 
 def _layouts(
@@ -321,7 +321,7 @@ def _assignments(
     roles: Sequence[str],
     holds: Callable[[Group, tuple[str, ...]], bool],
 ) -> Iterator[dict[Group, tuple[str, ...]]]:
-    """All ways to give all roles to groups that can hold them; a fused group gets several."""
+    """All ways to give all roles to groups that can hold them; a fused group gets several roles."""
     if free and roles:
         for order in permutations(roles):
             yield from _distributed(free, order, holds)

@@ -3,8 +3,8 @@
 The student's tree of modules may differ from the reference's at every level, so each level is
 matched separately:
 
-1. A model has layers. They are alike, so `blocks` matches the first as a block, and the match is
-   repeated for the others. The parameters around the layers, such as tables and a last norm, are
+1. A model has equal layers. `blocks` matches the first layer as a block, and this match is repeated
+   for the other layers. The parameters around the layers, such as tables and a final norm, are
    matched as another block.
 2. A block has norms, which `norms` finds by their vectors, and parts with matrices, which `parts`
    finds in branches of the tree.
@@ -44,7 +44,7 @@ from grader.proxies.trees import Layers, layers_of, size_of
 from grader.wire import ParameterInfo
 
 IN_LAYER = re.compile(r"(?P<layer>.+\.\d+)\.(?P<role>.+)")
-WHOLE = (*PLAIN, *BY_INPUT)  # layouts in which a stacked parameter keeps each layer's rows together
+WHOLE = (*PLAIN, *BY_INPUT)  # layouts in which each layer's rows are adjacent in a stack
 
 
 @lru_cache(maxsize=256)  # students who keep the stub's names share a cache entry
@@ -73,8 +73,8 @@ def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption
     layers = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
     if layers is None:
         raise Unadoptable(
-            f"{len(inner)} layers are asked for, and the module has no {len(inner)} equal parts "
-            "that hold the weights of a layer each. Are they in an nn.ModuleList, and is every "
+            f"the model should have {len(inner)} layers, but has no {len(inner)} equal parts that "
+            "each hold a layer's weights. Are the layers in an nn.ModuleList, and is every "
             "layer as wide as the statement says?"
         )
     tables = _as_tables(layers.around, outer)
@@ -113,7 +113,7 @@ def _pairs(
 
 
 def _after_layers(found: Adoption, layers: Layers) -> Adoption:
-    """Shift the slots around the layers, in parameters that begin with rows of the layers."""
+    """In parameters that begin with rows of layers, shift slots of other roles past the rows."""
     above = {info.path: len(layers.paths) * prod(info.shape) for info in layers.first}
     slots = (
         replace(s, start=s.start + above.get(s.path, 0), stop=s.stop + above.get(s.path, 0))
@@ -147,7 +147,8 @@ def _in_each_layer(found: Adoption, layers: Layers, names: Sequence[str]) -> Ite
 def _as_tables(infos: Sequence[ParameterInfo], roles: Roles) -> tuple[ParameterInfo, ...]:
     """Remove the owner's class from parameters shaped like tables, so that they match as tables.
 
-    If an output layer and a table share a weight, its owner is the module that was made first.
+    The owner of a weight that a table and an output layer share is the module that was made first,
+    so the owner may be an `nn.Linear`.
     """
     tables = {shape[::-1] for _, shape in roles if len(shape) == 2}
     return tuple(

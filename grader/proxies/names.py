@@ -1,4 +1,4 @@
-"""Interprets names in a student's module: their meanings, and the numbers in them."""
+"""Interprets the names in a student's module: their meanings, and the numbers in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-# Spellings by role; the key of a fused projection lists several roles.
+# Pairs of a role and its spellings; a fused projection has several roles, separated by spaces.
 NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
 
 # The number in head_1, head1, heads.1, 1_head or head1_q.
@@ -52,7 +52,7 @@ def core(name: str) -> str:
 
 
 def spellings(names: Sequence[str], aliases: NameAliases) -> dict[str, str]:
-    """The name that each spelling of these names means."""
+    """Map each spelling of these names to the name that it means."""
     known = {plain(name): name for name in names if name}
     for name, others in aliases:
         if name in names:

@@ -28,7 +28,7 @@ from grader.wire import ParameterInfo
 GAIN = frozenset({"gain", "scale", "gamma", "g", "weight", "w", "alpha"})
 SHIFT = frozenset({"shift", "beta", "bias", "b", "offset"})
 NORM = frozenset({"norm", "ln", "rms", "layernorm", "rmsnorm", "layer", "pre", "post"})
-STACKED = (GAIN | SHIFT) - {"g", "w", "b", "weight", "bias"}  # words that no other matrix has
+STACKED = (GAIN | SHIFT) - {"g", "w", "b", "weight", "bias"}  # words that name no other matrix
 LISTS = frozenset({"ParameterList", "ParameterDict"})
 WORD = re.compile(r"[a-z]+|[0-9]+")
 MAX_ORDERS = 120  # orders that are tried for norms without names; enough for five norms
@@ -66,7 +66,7 @@ def norms_among(
     vectors = [info for info in infos if is_row(info.shape) and prod(info.shape) in sizes]
     modules, bare = _by_owner(infos, vectors)
     lacking = len(wanted) - len(modules)
-    # The paths' common prefix says nothing about norms: a list of blocks may be called ``bs``.
+    # Ignore the paths' common prefix: ``bs``, as the name of a list of blocks, would mean a shift.
     start = len(commonpath([info.path.replace(".", "/") for info in infos])) if infos else 0
     matrices = [_words(i.path[start:]) - GAIN for i in infos if i not in vectors]
     found = [*modules, *(_bare_norms(bare, lacking, start, matrices) if lacking > 0 else ())]
@@ -116,7 +116,7 @@ def _bare_norms(
     vectors: Sequence[ParameterInfo],
     count: int,
     start: int,
-    matrices: Sequence[frozenset[str]],  # the words of the block's matrices
+    matrices: Sequence[frozenset[str]],  # words in the names of the block's matrices
 ) -> list[Norm]:
     """Norms whose parameters belong to the block itself, found by their names."""
     words = {info.path: _words(info.path[start:]) for info in vectors}
@@ -146,7 +146,8 @@ def _bare_norms(
 def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) -> list[Norm]:
     """Norms whose gains are the rows of a matrix, and whose shifts are the rows of another.
 
-    A parameter of shape (norms, 2, d) may hold both; then it is unknown whether gains come first.
+    A parameter of shape (norms, 2, d) may hold both, and either the gains or the shifts may come
+    first.
     """
     for info in _stacks(infos, {count}):
         if info.shape[1:-1] == (2,) and info.shape[-1] in sizes:
@@ -173,14 +174,14 @@ def rows_in_stacks(
     """The number of rows for a layer, in each parameter that stacks all norms of all layers.
 
     The rows of norms around the layers may follow in the same parameter. A parameter with a single
-    row for each layer is excluded: it stacks the same norm of every layer, like any stacked matrix.
+    row for each layer is excluded: it stacks the same norm of every layer, like any stacked weight.
     """
     heights = {layers * in_layer, layers * in_layer + around} - {layers}
     return {info.path: in_layer for info in _stacks(infos, heights)}
 
 
 def _stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterInfo]:
-    """Parameters outside of layers that may stack gains, shifts or both of so many norms."""
+    """Parameters outside of torch's layers that may stack the gains or shifts of `counts` norms."""
     named = [info for info in infos if not info.owner and len(info.shape) in (2, 3)]
     named = [info for info in named if info.shape[1:-1] in ((), (2,))]
     words = STACKED | NORM
@@ -188,7 +189,7 @@ def _stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterI
 
 
 def _numbers(info: ParameterInfo) -> list[str]:
-    """The numbers in a path; a gain and its shift may share these."""
+    """The numbers in a path; a gain and its shift may have the same numbers."""
     return [word for word in WORD.findall(info.path) if word.isdigit()]
 
 
@@ -205,7 +206,7 @@ def _words(path: str) -> frozenset[str]:
 def candidates(
     roles: Sequence[Norm], found: Sequence[Norm], aliases: NameAliases
 ) -> Iterator[Adoption]:
-    """All ways to match norms: by name, and the others in every order."""
+    """All ways to match norms: first by name, then the remaining norms in every order."""
     for order in _orders(roles, found, aliases):
         for turned in (False, True) if any(not one.is_sure for one in found) else (False,):
             yield _matched(roles, order, found, turned)
@@ -214,7 +215,7 @@ def candidates(
 def _orders(
     roles: Sequence[Norm], found: Sequence[Norm], aliases: NameAliases
 ) -> Iterator[tuple[Norm | None, ...]]:
-    """The student's norms in the order of the reference's; None for each norm that is lacking."""
+    """Ways to list the student's norms in the reference's order; None stands for a missing norm."""
     spelled = spellings([role.name for role in roles], aliases)
     named = {meant(norm.name, spelled): norm for norm in found}
     fixed = {name: norm for name, norm in named.items() if name}
@@ -233,7 +234,7 @@ def _orders(
 def _matched(
     roles: Sequence[Norm], order: Sequence[Norm | None], found: Sequence[Norm], turned: bool
 ) -> Adoption:
-    """A match of roles with norms; `turned` swaps gain and shift if names do not help."""
+    """A match of roles with norms; `turned` swaps gain and shift unless the norm `is_sure`."""
     slots: list[Slot] = []
     missing: list[str] = []
     for role, norm in zip(roles, order, strict=True):

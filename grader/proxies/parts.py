@@ -1,9 +1,9 @@
 """Matches the parts of a block that hold matrices, such as its attention.
 
 A branch is a submodule of the student's module. If it holds the weights of a part and no other
-matrix, it is matched with that part. Parameters outside of such branches are matched together with
-the remaining parts. Without meaningful names, branches and parts are paired in their order; other
-orders come later.
+matrix, it is matched with that part. All other parameters are matched with the remaining parts. If
+names do not help, the first branch is paired with the first part, and so on; other orders come
+later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from grader.wire import ParameterInfo
 INITIAL = re.compile(r"\b[A-Za-z]")  # the first letter of each step of a path
 MAX_ORDERS = 24  # orders that are tried for parts without names; enough for four parts
 
-Part = tuple[str, Roles]  # its name, and its roles without the name
+Part = tuple[str, Roles]  # the name of a part, and its roles without this name
 Infos = tuple[ParameterInfo, ...]
 
 
@@ -62,7 +62,7 @@ def candidates(
     found = _branches_of(parts, infos, counts, aliases)
     refused: list[Unadoptable] = []
     matched: list[list[_Options]] = []
-    # If nothing else fits, no branch is placed: a branch of the right size may be something else.
+    # If no placement fits, place no branch: a branch of the right size may be something else.
     for placed in chain(_placed([part for part, _ in parts], found, aliases), [{}]):
         if not placed and matched:
             break
@@ -85,9 +85,9 @@ def candidates(
 def _combined(options: Sequence[_Options], *, alike: bool) -> Iterator[tuple[Adoption, ...]]:
     """All ways to choose a match for each piece.
 
-    With `alike`, pieces of the same form get the same match. These choices are few, and likelier,
-    since modules of the same class usually work the same way. Without `alike`, only the other
-    choices follow.
+    With `alike`, yields only choices in which pieces of the same form get the same match. These
+    choices are few, and likely: modules of the same class usually work in the same way. Without
+    `alike`, yields only the other choices.
     """
     forms = [form for form, _ in options]
     ways = [some for _, some in options]
@@ -123,7 +123,7 @@ def _whole(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
     """The matches in which these parameters hold all of the weights, and no other matrix."""
     weights = [role for role, shape in wanted.roles if len(shape) == 2]
     layers = [info.shape for info in wanted.parameters if len(info.shape) > 1]
-    # A single layer may be as large as an attention, but cannot hold several of its matrices.
+    # A part with several weights needs several matrices, whatever the size of a single matrix.
     size = size_of(shape for _, shape in wanted.roles)
     if size_of(layers) != size or len(layers) < min(len(weights), 2):
         return ()
@@ -133,7 +133,7 @@ def _whole(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
         return ()
     matrices = {role for role, _ in wanted.roles if not role.endswith(".bias")}
     whole = [one for one in found if matrices.isdisjoint(one.missing)]
-    # Matches that miss a bias are dropped if others place it.
+    # Matches that miss a bias are dropped if another match has it.
     least = min((len(one.missing) for one in whole), default=0)
     return tuple(one for one in whole if len(one.missing) == least)
 
@@ -147,7 +147,7 @@ def _within(branch: _Branch, part: str, parts: Sequence[Part]) -> list[Adoption]
 def _placed(
     parts: Sequence[str], found: Sequence[_Branch], aliases: NameAliases
 ) -> Iterator[dict[str, _Branch]]:
-    """All ways to assign branches to parts: by name, and the others in every order of parts."""
+    """All ways to assign branches to parts: by name, then the rest in every order of parts."""
     fixed = _named(parts, found, aliases)
     free = [branch for branch in found if branch not in fixed.values()]
     open_parts = [part for part in parts if part not in fixed]
@@ -189,7 +189,7 @@ def _around(infos: Infos, found: Sequence[_Branch], placed: Sequence[_Branch]) -
 def _in_pools(
     parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
 ) -> Iterator[Adoption]:
-    """All ways to match parts without a branch with the parameters outside of placed branches."""
+    """All ways to match the parts that have no branch with these parameters."""
     if not parts:
         yield Adoption((), frozenset(), (), tuple(info.path for info in infos))
         return

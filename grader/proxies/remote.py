@@ -1,9 +1,9 @@
 """The proxies that a test sees: ``student.softmax_naive(x)``, ``student.CausalAttention(3, 4)``.
 
-A call runs in the student's process; its result comes back as plain tensors that satisfy the
-contract. In the test's process the call is a `torch.autograd.Function`: ``backward()`` sends the
-output's gradient to the student's process, and receives the gradients of inputs and parameters.
-Thus a test can treat ``theirs`` and ``ours`` alike.
+A call runs in the student's process. The result comes back as plain tensors, which are checked
+against the contract. In the test's process the call is a `torch.autograd.Function`: ``backward()``
+sends the output's gradient to the student's process, and receives the gradients of inputs and
+parameters. Thus a test can use the student's module like the reference's.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Student:
 
 
 class _Remote:
-    """The base of proxies: operators that would use a proxy like a tensor raise `AuthorError`."""
+    """The base of proxies: comparing, indexing or iterating over a proxy raises `AuthorError`."""
 
     def __init__(self, calls: Calls, contract: Contract) -> None:
         self._calls = calls
@@ -55,19 +55,22 @@ class _Remote:
         self.name = contract.name
 
     def remember(self, observation: str) -> None:
-        """Record an observation that results do not show, for a diagnosis."""
+        """Record, for the diagnosis, an observation that the results of calls do not show."""
         self._calls.seen.results.append(observation)
 
     def remember_refusal(self) -> None:
-        """Record that the last exception was expected; its kind says nothing about mistakes."""
+        """Record that the last call raised an expected exception, without the exception's type.
+
+        The test accepts any exception, so the type cannot identify a mistake.
+        """
         results = self._calls.seen.results
         if results and isinstance(results[-1], wire.Raised):
             results[-1] = "raised, as it should"
 
     def _refuse(self, *_: object) -> NoReturn:
         raise AuthorError(
-            "a student's definition is not a value: call it, and compare the tensors that come "
-            "back with assert_agrees(theirs, ours)"
+            "a student's definition is not a value: call it, and pass the returned tensors to "
+            "assert_agrees(theirs, ours)"
         )
 
     __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
@@ -76,8 +79,8 @@ class _Remote:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AuthorError(
-            f"a proxy has no {name!r}: functions can be called, observed and mapped with each; "
-            "modules offer call, train, eval, to, double, parameters, buffers, modules, reset"
+            f"a proxy has no {name!r}: a function can be called, and has each and observe; a "
+            "module also has train, eval, to, double, parameters, values, buffers, modules, reset"
         )
 
 
@@ -85,9 +88,9 @@ class _RemoteCallable(_Remote):
     """A proxy that can be called once, many times or under observation."""
 
     _target: str | int  # a function's name, or a module's handle
-    made_with: Sequence[Any] = ()  # a module's arguments
+    made_with: Sequence[Any] = ()  # the arguments with which a module was made
     _mirrors: Mapping[str, Tensor] = {}  # see `parameters`
-    _own_weights = False  # whether a module still has its random weights
+    _own_weights = False  # whether a module still has its initial random weights
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the student's code in its process, and check the result against the contract."""
@@ -106,7 +109,7 @@ class _RemoteCallable(_Remote):
         )
 
     def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
-        """Make a call and count its operations; torch functions in `altered` distort results."""
+        """Make a call and count its operations; functions in `altered` return wrong results."""
         return observed(
             self._calls,
             self.contract,
@@ -172,7 +175,7 @@ class RemoteModule(_RemoteCallable):
         self.made_with = made_with
         self.structure = structure
         self.training = structure.training
-        self.adoption: Any = None  # the match of its weights, once they are adopted
+        self.adoption: Any = None  # an `Adoption`, after a test has given the module weights
         self.aliases = calls.parameter_aliases
         self._own_weights = bool(structure.parameters)
         # Local tensors that collect gradients; the real values are in the student's process.
@@ -214,9 +217,9 @@ class RemoteModule(_RemoteCallable):
         return self
 
     def parameters(self) -> dict[str, Tensor]:
-        """A local tensor for each parameter, by path; ``backward`` sets its ``.grad``.
+        """Local tensors in place of the parameters, by path; ``backward`` sets their ``.grad``.
 
-        It has the parameter's shape and dtype, but is zero; `values` fetches the real values.
+        Each has its parameter's shape and dtype, but holds zeros. `values` fetches the real values.
         """
         return dict(self._mirrors)
 
@@ -234,9 +237,9 @@ class RemoteModule(_RemoteCallable):
             if now.get(info.path) != info.shape:
                 then = tuple(info.shape)
                 raise AssertionError(
-                    f"{info.path} was there with shape {then} when the module was made, and "
-                    "after a call it is gone or has another shape. Make parameters in __init__, "
-                    "and do not replace them in forward"
+                    f"{info.path} had shape {then} when the module was made; after a call, the "
+                    "parameter is gone or has another shape. Make parameters in __init__, and do "
+                    "not replace them in forward"
                 )
         return {
             info.path: plain_value(info.value)
@@ -261,9 +264,9 @@ class RemoteModule(_RemoteCallable):
     def try_all(
         self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
     ) -> list[Any]:
-        """The result with each of these sets of weights; None where the call raised.
+        """The module's result with each of these sets of weights; None if the call raised.
 
-        All calls share a message.
+        All calls are sent in one message. It ends at an exception, and later results are left out.
         """
         calls: list[wire.Call] = []
         for candidate in candidates:
@@ -280,19 +283,19 @@ class RemoteModule(_RemoteCallable):
 
     @property
     def habits(self) -> tuple[object, ...]:
-        """The habits of the matches of this class's earlier modules; see `Adoption.habit`."""
+        """The habits by which this class's earlier modules were matched; see `Adoption.habit`."""
         return self._calls.habits(self.name)
 
     def remember_habit(self, habit: object) -> None:
-        """Add a habit; a class may have several, such as with and without biases."""
+        """Add a habit; a class may have several, such as for modules with and without biases."""
         if habit not in self.habits:
             habits = self._calls.seen.habits
             habits[self.name] = (*habits.get(self.name, ()), habit)
 
     def remember_make(self, description: str) -> None:
-        """Describe the module, for a diagnosis of a case that fails before it calls the module.
+        """Record a description of the module, for the diagnosis of a case that fails before a call.
 
-        Without this, the shapes of the module's parameters describe it.
+        Until then, the record describes the module by the shapes of its parameters.
         """
         self._calls.seen.made[self.handle] = description
 

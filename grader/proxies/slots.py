@@ -18,10 +18,10 @@ from grader.proxies.layouts import FLAT, Layout
 from grader.proxies.names import bare
 from grader.wire import ParameterInfo
 
-MAX_CANDIDATES = 600  # matches of a student's parameters, after which a search ends
+MAX_CANDIDATES = 600  # most matches of a student's parameters that a search returns
 LAYER = re.compile(r"\.\d+\.")  # the number of a layer in a role, such as blocks.2.norm1
 
-Roles = tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix or bias
+Roles = tuple[tuple[str, tuple[int, ...]], ...]  # each role with the shape of its matrix or bias
 
 
 class Unadoptable(AssertionError):
@@ -47,15 +47,16 @@ class Adoption:
     """A match of parameters with roles. Tests of structure read `missing` and `extra`."""
 
     slots: tuple[Slot, ...]
-    layouts: frozenset[tuple[str, Layout]]  # of the student's weights, by path
+    layouts: frozenset[tuple[str, Layout]]  # the path and the layout of each weight
     missing: tuple[str, ...]  # roles without a parameter; set to zero in the reference
     extra: tuple[str, ...]  # parameters without a role; biases among them are set to zero
 
     @cached_property
     def habit(self) -> object:
-        """The layouts and the order of roles, without sizes and numbers of layers.
+        """The way in which a class stores weights: layouts, and the order of roles.
 
-        All correct matches of modules of one class have equal habits, whatever the modules' sizes.
+        Sizes and numbers of layers are left out. Therefore all correct matches of modules of one
+        class have equal habits.
         """
         roles = dict.fromkeys((bare(s.path), LAYER.sub(".", s.role)) for s in self.slots)
         laid = frozenset((bare(path), layout) for path, layout in self.layouts)
@@ -70,14 +71,14 @@ class Adoption:
         return self._layout_of.get(path, FLAT)
 
     def homes(self) -> dict[str, set[str]]:
-        """The paths of the student's layers that hold adopted weights, with the roles of these."""
+        """The roles that each layer of the student's module holds, by the layer's path."""
         roles: dict[str, set[str]] = {}
         for slot in self.slots:
             roles.setdefault(slot.path.rpartition(".")[0], set()).add(slot.role)
         return roles
 
     def in_roles(self) -> str:
-        """The missing roles and the extra parameters, in words that do not depend on names."""
+        """The missing roles and the extra parameters, with roles in place of the layers' names."""
         homes = self.homes()
         extra = [
             f"{role} {path.rpartition('.')[2]}"

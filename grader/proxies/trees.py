@@ -17,7 +17,7 @@ class Layers:
     """The parameters of equal layers, and those around the layers."""
 
     around: tuple[ParameterInfo, ...]
-    first: tuple[ParameterInfo, ...]  # of the first layer, under paths that all layers share
+    first: tuple[ParameterInfo, ...]  # those of the first layer, with paths that all layers share
     paths: tuple[Mapping[str, str], ...]  # for each layer, maps shared paths to its own
     # Whether each parameter stacks the rows of all layers, followed by rows around the layers.
     is_stacked: bool = False
@@ -81,10 +81,10 @@ def _gather(
         # A norm may hold parameters a_2 and b_2, which are not two layers.
         stems = {stem(step) for step in steps}
         numbered = len(stems) == 1 and all(last_number(step) is not None for step in steps)
-        # In a model of three layers, three lists of one module for each layer are not layers.
+        # Three lists, each with a module for every layer, are not three layers.
         single = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
         whole = numbered or _holds_matrix(children[steps[0]])
-        # With a single layer nothing can be compared, so its name must have the first number.
+        # A single layer has no equal layers, so its name must have the first number to be a layer.
         only = last_number(steps[0]) in ((0,) if in_list else (0, 1))
         if len(steps) == len(found) and single and whole and (only or len(found) > 1):
             in_order = sorted(steps, key=lambda step: last_number(step) or 0)

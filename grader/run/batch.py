@@ -68,9 +68,9 @@ def grade_into(
     gradebook stores `roster` and `assignment`. The work is done in `jobs` processes, or by the
     workers of the Dask scheduler at the address `cluster`.
 
-    Raises `CallError` if grades of an earlier grading would be lost, unless `replace` is set, and
-    while another grading into the folder is running. An error in the course or the call is raised
-    before the gradebook changes.
+    Raises `CallError` if grades of an earlier grading would be lost and `replace` is not set, or if
+    another grading into the folder is running. An error in the course or the call is raised before
+    the gradebook changes.
     """
     students = [student for one in arrivals.submissions for student in one.members]
     kept = [*students, *arrivals.conflicts]  # a student in a conflict keeps an earlier grade
@@ -106,8 +106,8 @@ def grade_again(
 ) -> list[Row]:
     """Grade all submissions in a gradebook again, and store the replaced grades as an earlier run.
 
-    `report` and `fresh` are as for `grade_into`. Raises `CallError` if the hidden seed has changed,
-    unless `another_seed` is set, and while another grading into the folder is running.
+    `report` and `fresh` are as for `grade_into`. Raises `CallError` if the hidden seed has changed
+    and `another_seed` is not set, or if another grading into the folder is running.
     """
     with existing_gradebook(folder, order.course.name, again=True) as book, alone(folder):
         if not another_seed:
@@ -139,7 +139,7 @@ def grade_arrivals(
 
     `arrivals` yields the folder's submissions at each reading. If a student's file disappears, the
     grade stays. Between two readings the gradebook is complete.
-    `replace`, `fresh`, `roster` and `assignment` are as for `grade_into`. Raises `CallError` while
+    `replace`, `fresh`, `roster` and `assignment` are as for `grade_into`. Raises `CallError` if
     another grading into the gradebook's folder is running.
     """
     with order.desk() as desk, _sole(folder, order) as book:
@@ -221,7 +221,7 @@ class _Plan:
 
     todo: Sequence[Submission]
     reused: Sequence[Submission]
-    keys: Mapping[str, str]  # by the submission's name
+    keys: Mapping[str, str]  # the key of each submission's grade, by the submission's name
 
 
 def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | None) -> _Plan:

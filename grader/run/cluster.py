@@ -6,7 +6,7 @@ and grades are sent as bytes.
 
 This module, and not Dask's scheduler, decides which worker gets a submission. Therefore it can
 check a worker before the first submission. And if a worker is lost, it knows which submission the
-worker was grading, and which only waited there.
+worker was grading, and which submissions only waited there.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ LOCAL = "local:"  # followed by a number of workers on this machine
 AHEAD = 2  # submissions sent to a worker at a time: the current and the next
 TICK = 0.5  # seconds between looks at the list of workers
 CONNECTING = 10.0  # seconds to wait for the scheduler's answer
-PATIENCE = 60.0  # seconds to wait while there is no worker
-CHATTY = ("distributed", "distributed.client", "asyncio")  # silenced: errors are raised anyway
+PATIENCE = 60.0  # seconds to wait for a worker while there is none
+# These loggers are silenced, because errors are raised anyway.
+CHATTY = ("distributed", "distributed.client", "asyncio")
 
 
 def share_on_cluster(
@@ -88,7 +89,7 @@ def _connected(address: str) -> Iterator[Client]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if address.startswith(LOCAL):
-            stack.enter_context(environment(SAFE_PATH))  # to the end: Dask restarts workers
+            stack.enter_context(environment(SAFE_PATH))  # Dask may restart workers at any time
             cluster = stack.enter_context(_local(address.removeprefix(LOCAL)))
             yield stack.enter_context(Client(cluster, set_as_default=False))
             return
@@ -229,7 +230,7 @@ class _Cluster:
         """Forget a lost worker, and put its submissions back in the queue."""
         worker = self._workers.pop(address)
         sent = list(worker.items.values())
-        # Without this, Dask would run these tasks again in a new process at this address.
+        # Cancel these tasks: Dask would run them again in a new process at this address.
         self._client.cancel([worker.desk, worker.opened, *(one.answer for one in sent)])
         current = next((one for one in sent if not one.done), None)
         if current is not None and current.lose(address):
@@ -368,7 +369,7 @@ def _open_desk(order: Order, must: Deciding, sheet: bytes) -> _OpenDesk:
             raise CallError(f"it has another course in {order.course.folder}, or none")
         if ours != theirs:
             raise CallError(f"it has {name} {ours}, but this machine has {theirs}")
-    rows.receive(basis(order), sheet)  # outcomes that this worker then need not compute
+    rows.receive(basis(order), sheet)  # known results, which this worker then need not compute
     return _OpenDesk(order)
 
 

@@ -32,5 +32,5 @@ def _print_error(
 
 sys.excepthook = _print_error
 torch.set_num_threads(1)  # after a parallel operation here, each fork would hang
-tempfile.tempdir = None  # set while torch loaded; a worker may have another TMPDIR
+tempfile.tempdir = None  # importing torch has set this, but a worker may have another TMPDIR
 gc.freeze()  # garbage collection in a fork would copy the pages that all forks share

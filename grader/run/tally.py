@@ -52,7 +52,7 @@ class Tally:
         else:
             self.graded += 1
         if self.graded <= 1:
-            self._first = self.clock()  # earlier time includes loading torch
+            self._first = self.clock()  # the time before includes loading torch
 
     @property
     def done(self) -> int:
@@ -92,7 +92,7 @@ class Tally:
 
     @property
     def troubles(self) -> str:
-        """The number of submissions with a test that ended so: ``2 out of time, 1 crashed``."""
+        """The number of submissions with a test in `ENDINGS`: ``2 out of time, 1 crashed``."""
         return ", ".join(
             f"{self.endings[ending]} {words}"
             for ending, words in ENDINGS.items()
@@ -168,7 +168,7 @@ EVERY = 10.0  # seconds between lines in a log
 def following(
     tally: Tally, kind: DisplayKind, stdout: IO[str], stderr: Console
 ) -> AbstractContextManager[Report]:
-    """A context that gives a function; the function counts a grade, and shows the progress."""
+    """A context that yields a function, which counts a grade and shows the progress."""
     if kind == "json lines":
         return _json_lines(tally, stdout)
     if kind == "quiet":

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 WorkItem = TypeVar("WorkItem")
 Result = TypeVar("Result")
 
-# This variable keeps child processes from importing from the working directory, which may be a
-# submission. Without it, Python looks there first, even for modules of its own.
+# By default, Python imports from the working directory first, even modules of its own. The working
+# directory may be a submission; this variable keeps child processes from importing there.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
-TRIES = 2  # an item is given up after so many workers were lost on it
+TRIES = 2  # an item is given up after this many workers ended while they worked on it
 FEW = 4  # with fewer items for each process, a further process would not save time
 
 
@@ -128,7 +128,7 @@ def _change_environment(changes: Mapping[str, str | None]) -> None:
 
 @contextmanager
 def _starter(order: Order) -> Iterator[Callable[..., _Process[Any, Any]]]:
-    """A context that gives a function; the function starts a worker process.
+    """A context that yields a function, which starts a worker process.
 
     On Linux torch is loaded only twice for any number of workers: in the process from which all
     workers are forked, and in the process from which all jails are forked. Jails must not share a
@@ -185,7 +185,8 @@ class _Process(Generic[WorkItem, Result]):
         self.process = context.Process(target=serve, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()  # otherwise `receive` would not notice the end of the process
-        self.isolation: tuple[str, ...] | None = None  # of its jails; None until its desk is open
+        # The isolation of the process's jails; None until its desk is open.
+        self.isolation: tuple[str, ...] | None = None
         self.task: Task[WorkItem] | None = None
 
     @property
@@ -246,7 +247,7 @@ class _Pool(Generic[WorkItem, Result]):
         self._set_aside = set_aside
         self._waiting = deque(Task(item) for item in items)
         self._processes: list[_Process[WorkItem, Result]] = []
-        self._failed_starts = 0  # in a row: processes that ended before their desk was open
+        self._failed_starts = 0  # processes in a row that ended before their desk was open
 
     def results(self, jobs: int) -> Iterator[Result]:
         """Start `jobs` processes, and yield each result as soon as it arrives."""

@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-# The wall time may be this many times the CPU limit: the machine may be busy, or the code sleeps.
+# The wall time may be this many times the CPU limit: the machine may be busy, or the code asleep.
 WALL_FACTOR = 10
 # Limits of idle time, in seconds. Code is idle while it sleeps or is stopped; not every kernel
-# reports it. The limits are for a test, and for a submission. After IDLE_SUBMISSION is used up,
-# each test may still be idle for IDLE_MOMENT.
+# reports idle time. IDLE_TEST is for each test, and IDLE_SUBMISSION for all tests of a submission.
+# After IDLE_SUBMISSION is used up, each test may still be idle for IDLE_MOMENT.
 IDLE_TEST, IDLE_SUBMISSION, IDLE_MOMENT = 3.0, 10.0, 0.1
 # After 3 time-outs, each further test gets 0.3 CPU seconds; after 10, 0.12. This applies to an
 # exercise of which no test has ended in time, since its next test will probably time out too.
@@ -42,7 +42,7 @@ class Left:
     """The time left for the next message."""
 
     seconds: float  # of CPU time
-    whose: Literal["test", "submission"]  # if no time is left: whose limit was reached
+    whose: Literal["test", "submission"]  # whose limit was reached, if no time is left
     idle_seconds: float = IDLE_TEST
 
 
@@ -92,7 +92,7 @@ class Budget:
         self._gone += used
 
     def left_to_list(self, running: Used) -> Left:
-        """The time left for a new process to list its definitions; counts for no test."""
+        """The time left for a new process to list its definitions, which counts for no test."""
         in_all = self._left_in_all((self._gone + running).cpu, time.monotonic())
         return Left(min(self._test_limit, in_all), "submission")
 

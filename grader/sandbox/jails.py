@@ -53,13 +53,13 @@ Isolation = Literal["strong", "weak"]
 # The layers of a jail, with the restriction that each puts on a submission.
 MEANING = {
     "process": "student code runs in its own process, forked from a process without secrets",
-    "no_new_privs": "no program it starts could gain rights",
+    "no_new_privs": "programs that student code starts gain no rights",
     "rlimits": "memory, CPU time, file size, open files and threads are limited",
     "namespaces": "no network, no shared memory with others, an empty working folder",
-    "landlock": "it can read Python and its packages, and nothing else; it can write nothing",
+    "landlock": "student code can read only Python and its packages, and can write nothing",
     "uid": "each submission has its own user, without rights",
     "seccomp": "no sockets, no programs, no new processes, no signals, no kernel interfaces",
-    "interpreter": "no ctypes, no frames or objects of others, no compiler, no more of torch",
+    "interpreter": "no ctypes, no compiler, no frames or objects of other code, no more of torch",
 }
 LAYERS = tuple(MEANING)
 
@@ -70,7 +70,7 @@ TOO_LONG = "it took too long: does a loop never end?"
 IDLE = "it took too long: does it sleep, or wait for something that never comes?"
 IN_LIBRARY = "deep recursion, or a crash inside a library"
 BY_ITSELF = "the code ended its own process"
-AT_ONCE = 2**16  # bytes: the most to read from a socket at once
+AT_ONCE = 2**16  # the most bytes to read from a socket at once
 
 
 @dataclass
@@ -200,7 +200,8 @@ class Warm:
             if self._with_more.ready.missing != self.ready.missing:
                 missing = ", ".join(self._with_more.ready.missing) or "none"
                 raise HostFault(
-                    f"jails with all of torch lack other layers than the rest: {missing}"
+                    "jails with all of torch have other layers than jails with the usual parts; "
+                    f"they lack: {missing}"
                 )
             return self._with_more.open(limits)
         try:
@@ -315,7 +316,7 @@ class Jail(Wired):
         self._poll.register(connection, select.POLLIN)
         self._received = bytearray()
         self._used = 0.0
-        # When the jail's work was last checked, and how long it had worked by then: `_work_of`.
+        # When the jail's work was last checked, and how long it had worked by then; see `_work_of`.
         self._last_check: tuple[float, float] | None = None
         self._locked = False  # whether the jail has reported that it is locked
         self._stopped = False  # whether the kit killed the jail
@@ -331,8 +332,8 @@ class Jail(Wired):
     def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
         """See `Wired`.
 
-        `cpu_seconds` limits the CPU time of this request. The wall time may be ten times that
-        limit; on kernels that do not report idle time, only this limit ends a sleeping jail.
+        `cpu_seconds` limits the CPU time of this request. The limit of wall time is ten times as
+        long. Only the wall time ends a sleeping jail on kernels that do not report idle time.
         """
         cpu_limit = self.cpu_seconds() + cpu_seconds
         wall_limit = time.monotonic() + WALL_FACTOR * cpu_seconds
@@ -366,7 +367,7 @@ class Jail(Wired):
         received = self._received
         while len(received) < (end := HEADER + int.from_bytes(received[:HEADER], "little")):
             if end - HEADER > wire.MAX_REPLY:
-                raise self.give_up("crashed", "the answer exceeded the size limit")
+                raise self.give_up("crashed", "the reply exceeded the size limit")
             self._receive(cpu_limit, wall_limit)
         frame = bytes(received[HEADER:end])
         del received[:end]
@@ -390,7 +391,7 @@ class Jail(Wired):
                 self._received += data
 
     def _note_rest(self) -> None:
-        """Add the time since the last check in which the jail was idle.
+        """Add the jail's idle time since the last check.
 
         A jail is idle while it neither runs nor waits for a processor.
         """
@@ -476,10 +477,11 @@ def _work_of(pid: int) -> tuple[float, bool]:
 
 
 def shortfall(backend: Backend, secrets: Sequence[Path]) -> str | None:
-    """Why submissions could read `secrets` (files and folders), or None if they cannot.
+    """Why the layers are not enough for grading, or None if they are.
 
-    Grading needs a filter of system calls, and also either Landlock or an own user for each jail. A
-    submission must not be able to read a file that decides its grade.
+    Grading needs a filter of system calls, and also either Landlock or a separate user for each
+    jail. A submission must not be able to read `secrets`, the files and folders that decide its
+    grade.
     """
     if not backend.layers:
         return "they do not run in jails"

@@ -77,7 +77,7 @@ class Channel(Protocol):
         """The CPU time used so far."""
 
     def close(self) -> None:
-        """Close the channel, and end its process if that cannot serve another submission."""
+        """Close the channel, and end its process unless the process can serve other submissions."""
 
 
 class Wired(Channel):
@@ -87,7 +87,7 @@ class Wired(Channel):
 
     @abstractmethod
     def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
-        """Send the bytes of a request and wait for those of the reply; raises `StudentLost`."""
+        """Send a request and wait for the reply, both as bytes; raises `StudentLost`."""
 
     @abstractmethod
     def give_up(self, status: Loss, text: str) -> StudentLost:
@@ -99,15 +99,15 @@ class Wired(Channel):
         try:
             reply = wire.decode_reply(answer)
         except wire.WireError as error:
-            raise self.give_up("crashed", f"the answer could not be read ({error})") from None
+            raise self.give_up("crashed", f"the reply could not be read ({error})") from None
         if isinstance(reply, wire.Refused):
-            raise self.give_up("crashed", f"no answer: {reply.why}")
+            raise self.give_up("crashed", f"there is no reply: {reply.why}")
         return reply
 
 
 @dataclass(frozen=True)
 class StudentCall:
-    """A call of the student's code and its outcome; None if the process was lost."""
+    """A call of the student's code; its outcome is None if the process was lost."""
 
     call: wire.Call
     outcome: wire.Outcome | None
@@ -148,8 +148,8 @@ class Session:
         """Start a process, and list the submission's definitions in it.
 
         `forbidden` are the forbidden torch functions of each exercise, by its name. The process
-        also serves the tests of the exercise `first`. Raises `StudentLost` if the definitions
-        cannot be listed.
+        forbids the functions of the exercise `first`, so that it can serve that exercise's tests.
+        Raises `StudentLost` if the definitions cannot be listed.
         """
         self._forbidden_by = forbidden or {}
         self._open_channel = open_channel
@@ -175,7 +175,7 @@ class Session:
         self._repeats = False
         self._channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
         wanted, others = self._opening.wanted, self._opening.others
-        if self._listed:  # an earlier process did: this process loads only the answers it needs
+        if self._listed:  # an earlier process listed them: load only the needed answers
             wanted, others = (), (*wanted, *others)
         opening = wire.Open(self._opening.sources, wanted, self._forbidden, others)
         reply = self._exchange(opening, self._budget.left_to_list(self._used()))
@@ -251,7 +251,7 @@ class Session:
             self._note(request.calls, [None] * len(request.calls))
             raise
         if not isinstance(reply, wire.Outcomes):
-            raise self._give_up("crashed", "the answer was of the wrong type")
+            raise self._give_up("crashed", "the reply was of the wrong type")
         self._answered.append(request)
         self._note(request.calls, reply.outcomes)
         self.printed = (self.printed + reply.printed)[: wire.MAX_TEXT]
@@ -259,13 +259,13 @@ class Session:
         if len(outcomes) <= len(queued) and any(isinstance(o, wire.Raised) for o in outcomes):
             return outcomes[-1:]  # a queued call raised: return its exception
         if len(outcomes) > len(queued) + len(calls):
-            raise self._give_up("crashed", "more answers than questions")
+            raise self._give_up("crashed", "the reply has more results than calls")
         return outcomes[len(queued) :]
 
     def _reply(self, request: wire.Run) -> wire.Reply:
-        """Send a request to the process; to repeat a request, start a fresh process first.
+        """Send a request to the process; if the request is repeated, start a fresh process first.
 
-        The test's earlier requests are repeated in a fresh process, to make the same objects.
+        The fresh process first gets the test's earlier requests, to make the same objects.
         """
         if self._repeats:
             self._start()
@@ -281,7 +281,7 @@ class Session:
     def _require_process(self) -> None:
         """Raise `StudentLost` if the running test's process has ended."""
         if self._channel is None:
-            raise StudentLost("crashed", "its process is gone since an earlier call of this test")
+            raise StudentLost("crashed", "its process ended in an earlier call of this test")
 
     def _time_left(self) -> Left:
         """The time left for the next request; raises `StudentLost` without a process."""

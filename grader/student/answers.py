@@ -19,16 +19,17 @@ from grader.wire import KERNEL, SourceText, Wanted
 from grader.wire.definitions import find_definitions, possible, skeleton, skeletons
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, read_file
 
-Digests = Mapping[str, str]  # the digest of each answer, by exercise; a stub has none
-UNKNOWN = ""  # the digest of an answer without a known text
+Digests = Mapping[str, str]  # the digest of each answer, by exercise; a stub has no digest
+UNKNOWN = ""  # the digest of an answer whose text is unknown
 
 Definitions = Mapping[str, tuple[str, ...]]  # by exercise: the text of each of its definitions
 OPENING = re.compile(r"(?:async\s+def|def|class)\s+(\w+)")
 # In a text that does not parse, a definition ends before the next line that is not indented. Lines
-# that begin with a closing bracket (the end of a signature) or with a comment do not end it.
+# that begin with a closing bracket (the end of a signature) or with a comment do not end a
+# definition.
 NOT_INDENTED = re.compile(r"[^\s#)\]}]")
 
-# Cached, because a save usually changes only one of the files.
+# Parsed files are cached, because a save usually changes only one file.
 _read = lru_cache(maxsize=256)(read_file)
 
 
@@ -49,7 +50,7 @@ def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
 
 
 class _Answers:
-    """The answers in some files. Among several definitions of a name, a check's choice counts."""
+    """The answers in some files: for each exercise, the definition that a check would use."""
 
     def __init__(
         self, course: Course, sources: Sequence[SourceText], stubs: Mapping[str, str]
@@ -58,10 +59,14 @@ class _Answers:
         self._stubs = stubs
         self._files = [_read(source) for source in sources]
         self._found: dict[str, tuple[str, Sequence[TopStatement]]] = {}
-        self._makers: dict[str, dict[str, list[TopStatement]]] = {}  # by file, then by name
+        # The statements that bind each name, by file.
+        self._makers: dict[str, dict[str, list[TopStatement]]] = {}
 
     def digest(self, name: str) -> str | None:
-        """The digest of an answer and the code that it uses; None if the answer is unwritten."""
+        """The digest of an answer and of the code that it uses; None if the answer is unwritten.
+
+        If the answer does not compile, the digest covers the text of all files.
+        """
         status, candidates = self._definition(name)
         if status == "broken" or not all(map(_compiles, candidates)):
             return _digest([file.name + "\n".join(file.lines) for file in self._files])
@@ -124,7 +129,7 @@ def _digest(texts: Sequence[str]) -> str:
 def definitions(course: Course) -> Definitions:
     """The text of each exercise's definitions, in all of the student's files.
 
-    Files are read line by line, because a file with a syntax error counts too.
+    Definitions are found line by line, because a file with a syntax error cannot be parsed.
     """
     found: dict[str, tuple[str, ...]] = {}
     sources, _ = read_files(own_files(course))

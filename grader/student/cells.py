@@ -1,8 +1,8 @@
 """The cells of a notebook: those that ran in this kernel, and those in the saved file.
 
 A check reads the text of the cells that ran, and the files that these cells may import. A grading
-reads the saved notebook. Below IPython's errors about a missing name or a stub, `explain_errors`
-adds an explanation. This module does not load torch.
+reads the saved notebook. `explain_errors` adds an explanation below IPython's error about a missing
+name or a stub. This module does not load torch.
 """
 
 from __future__ import annotations
@@ -31,44 +31,49 @@ from grader.wire import KERNEL, SourceText, Wanted
 from grader.wire.definitions import find_definitions, is_untouched
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, parse, read_file
 
-# The file of a kernel: VS Code stores it in a variable of the kernel, and Jupyter's server in an
-# environment variable.
+# The names under which the path of a kernel's notebook is found: VS Code sets a variable in the
+# kernel, and Jupyter's server sets an environment variable.
 VSCODE, JUPYTER = "__vsc_ipynb_file__", "JPY_SESSION_NAME"
 
-RUN_AGAIN = "{name} is gone, or cell [{count}] stopped before it: run that cell again"
+RUN_AGAIN = (
+    "{name} was deleted, or cell [{count}] stopped before it defined {name}: run that cell again"
+)
 STARTED_ANEW = (
     "{name} has not been defined since this kernel started. The cell that was [{count}] defines "
-    "it, the one with `{line}`: run it again"
+    "{name} in the line `{line}`: run that cell again"
 )
-NOT_RUN = "{name} is not defined yet. The cell with `{line}` defines it: run it first"
-ELSEWHERE = "{file} defines {name}: `from grader.mine import {name}` brings it here"
+NOT_RUN = "{name} is not defined yet. The cell with `{line}` defines {name}: run that cell first"
+ELSEWHERE = "{file} defines {name}: `from grader.mine import {name}` imports your answer"
 HELPER_ELSEWHERE = "{file} defines {name}: copy it into a cell here"
 UNWRITTEN = "{name} is an exercise of {unit}, and is not written yet"
-STILL_RAISES = "{name} still has a part to write: write it in its cell, run that, then this again"
+STILL_RAISES = (
+    "{name} still has a part to write: finish {name} in its cell, run that cell, and then run this "
+    "cell again"
+)
 STUB_HERE = "In this kernel {name} is still the stub. {elsewhere}"
 EDITED = (
-    "the notebook as it is saved, which is what is graded, has {other} {name} {than}: save it, and "
+    "the saved notebook, which a grading reads, has {other} {name} {than}: save the notebook, and "
     "check again. If this line stays, a cell was edited, deleted or run out of order: restart the "
     "kernel, and run all cells from the top"
 )
 GONE = (
-    "this kernel has no {name} any more, or its cell stopped before it: this is about the text of "
-    "the cell that ran last"
+    "this kernel has no {name} any more, or the cell stopped before it defined {name}: the check "
+    "read the text of the last cell that defines {name}"
 )
 NO_TEXT = (
-    "{name} is in this kernel, and in the text of no cell that ran and no file of yours: write it "
-    "in a cell, since checks and grades read text"
+    "{name} is in this kernel, but neither your files nor the cells that ran define it: write "
+    "{name} in a cell, because checks and gradings read only text"
 )
 NOT_READ = (
-    "cell [{count}] is no valid Python, so nothing of it ran: this is about the {name} that ran "
-    "before it"
+    "cell [{count}] is not valid Python and did not run: the check read {name} from an earlier cell"
 )
 MISSPELT = (
-    "cell [{count}] defines {other}: did you mean {name}? This is about the {name} that ran before"
+    "cell [{count}] defines {other}: did you mean {name}? The check read {name} from an earlier "
+    "cell"
 )
 NEARLY = "{name} is not defined; did you mean {near}?"
 NOT_IMPORTED = "{name} is not defined: is `import {name}` missing?"
-SHOWN = 60  # characters of a line of code in a message
+SHOWN = 60  # a message quotes at most this many characters of a line of code
 NEAR = 0.8  # the least similarity (of `difflib`) between a name and its misspelling
 
 
@@ -84,16 +89,19 @@ class SavedCell:
 class Cells:
     """The cells of one notebook: those that ran, and those in its file."""
 
-    ran: Sequence[str] = ()  # by execution number; the last cell is running now
+    ran: Sequence[str] = ()  # texts by execution number; the last cell is running now
     file: Path | None = None
-    names: Collection[str] = ()  # the kernel's variables
+    names: Collection[str] = ()  # the names of the kernel's variables
 
     def sources(self, course: Course) -> tuple[SourceText, ...]:
         """The sources of a check: the cells that ran, and the files that these cells may import."""
         return (*self._files(course), SourceText(KERNEL, tuple(self.ran[1:])))
 
     def _files(self, course: Course) -> tuple[SourceText, ...]:
-        """The saved files of the student, and those next to a notebook in another folder."""
+        """The student's saved files.
+
+        If the notebook is in another folder, also the notebook and the modules next to it.
+        """
         found = {file.name: file for file in own_files(course)}
         folder = (self.file.parent if self.file is not None else Path.cwd()).resolve()
         if not {*own_folders(course)} & {folder, *folder.parents}:
@@ -193,7 +201,7 @@ class Cells:
                 yield EDITED.format(name=name, other="another", than="than this kernel")
 
     def _without_text(self, name: str, files: Sequence[SourceText]) -> str:
-        """A sentence about a variable of the kernel that no cell or file defines; empty if none."""
+        """A sentence on a variable that no cell and no file defines; empty for other variables."""
         makers = [made.node for text in self.ran if (made := _makes(text, name))]
         if makers and isinstance(makers[-1], (ast.Import, ast.ImportFrom)):
             words = {*re.findall(r"\w+", ast.unparse(makers[-1]))}
@@ -202,7 +210,7 @@ class Cells:
         return NO_TEXT.format(name=name) if name in self.names and not makers else ""
 
     def _doubt(self, name: str, exercises: Collection[str]) -> str:
-        """A sentence about a later cell probably meant to define this name; empty if none."""
+        """A sentence about a later cell that was meant to define this name; empty if none was."""
         made = [n for n, text in enumerate(self.ran) if _makes(text, name)]
         for count in range(made[-1] + 1, len(self.ran)) if made else ():
             file = _parsed(self.ran[count])
@@ -279,7 +287,7 @@ def _definitions(file: SourceFile) -> Iterator[str]:
 
 
 def explain_errors(shell: Any) -> None:
-    """From now on, show an explanation below each error about a missing name or a stub."""
+    """Make this shell show an explanation below each error about a missing name or a stub."""
     if not shell.custom_exceptions:  # do not replace the handler of another extension
         shell.set_custom_exc((NameError, NotImplementedError), _show_explained)
 
@@ -319,7 +327,7 @@ def _of_a_stub(name: str, cells: Cells, course: Course) -> str:
 
 
 def _raised_by(error: BaseException, exercises: Mapping[str, object]) -> str:
-    """The exercise whose code raised an error; empty if it was other code."""
+    """The exercise whose code raised an error; empty if other code raised the error."""
     *_, last = [frame for frame, _ in walk_tb(error.__traceback__)]
     own = last.f_locals.get("self")
     name = last.f_code.co_name if own is None else type(own).__name__

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from grader.grading.desk import Desk
     from grader.intake import Submission
 
-UNREADABLE = "Your file cannot be looked into: {}"
+UNREADABLE = "Your answers cannot be loaded: {}"
 FAULT = "The grader itself failed, which is not your fault: {}\nSave to try again."
 
 
@@ -34,7 +34,7 @@ class Checker:
         self._answers = answers
 
     def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
-        """Run the public tests of these exercises or units; by default of all in this checker.
+        """Run the public tests of these exercises or units; by default, of the checker's exercises.
 
         Raises `CallError` if there is nothing to check.
         """
@@ -56,8 +56,8 @@ def check_exercises(
 ) -> list[ExerciseResult]:
     """Grade these exercises; a wrong exercise is graded again together with its prerequisites.
 
-    The mistake may be in a prerequisite: an exercise that the answer uses, or one that the course
-    requires before it. A required exercise that is among the `solved` is left out.
+    The mistake may be in a prerequisite: an exercise that the answer uses, or an exercise that the
+    course requires first. Required exercises in `solved` are not graded again.
     """
     from grader.grading.ladder import grade_exercises
 
@@ -118,7 +118,7 @@ def open_checker(
 
 
 class Checks:
-    """Checks for a student at work: opens a `Checker` at the first check, and again after a fault.
+    """Runs checks for a student: opens a `Checker` at the first check, and a new one after a fault.
 
     Call all methods in the same thread, because a `Checker` requires that.
     """
@@ -133,7 +133,7 @@ class Checks:
 
     @property
     def ready(self) -> bool:
-        """Whether a checker is open, and therefore torch is loaded."""
+        """Whether a checker is open; if so, torch is loaded."""
         return self._checker is not None
 
     def check(self, names: Sequence[str]) -> tuple[list[ExerciseResult], Digests]:
@@ -141,7 +141,8 @@ class Checks:
 
         Raises `CallError` or `HostFault`, with a message for the student.
         """
-        digests = digests_of(self._course)  # first: a check does not see later saves
+        # Compute digests before the check: a save in between then makes an answer "changed".
+        digests = digests_of(self._course)
         try:
             if self._checker is None:
                 self._checker = self._stack.enter_context(self._open())

@@ -15,9 +15,9 @@ from grader.student.notebook_display import NotChecked, with_text
 
 WIDTH = 80  # characters of a line of text
 MOST_ROWS = 88
-LONGEST, SHORTEST = 12, 4  # characters of a token that are shown, depending on the room
+LONGEST, SHORTEST = 12, 4  # a token is cut to at most 12 characters, and to 4 in narrow columns
 
-NO_TOKENS = "tokens are the labels of rows and columns, such as tokens=text.split()"
+NO_TOKENS = "tokens must be a list of labels for rows and columns, as in tokens=text.split()"
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,9 +89,9 @@ class Heatmap:
     def _cuts(self, height: int, width: int, marks: Marks) -> Iterator[str]:
         """Phrases that say which rows and columns are shown, if some are cut off."""
         if height < len(self.matrix):
-            yield f"shown are rows 0{marks.span}{height - 1}"
+            yield f"only rows 0{marks.span}{height - 1} are shown"
         if width < len(self.matrix[0]):
-            yield f"shown are columns 0{marks.span}{width - 1}"
+            yield f"only columns 0{marks.span}{width - 1} are shown"
 
     def _repr_svg_(self) -> str:
         return heatmap_svg(
@@ -117,9 +117,9 @@ def heatmap(
 ) -> Heatmap:
     """Show attention weights or a mask: a tensor with two axes, an array or a list of lists.
 
-    `tokens` are the labels of rows and columns. If the matrix is not square, they label the axis of
-    the same length. `rows` and `columns` are names of the axes. Raises `CallError` if `weights` is
-    not a matrix, or if no axis has as many entries as there are tokens.
+    `tokens` are the labels of rows and columns. If the matrix is not square, they label the axis
+    that has one entry for each token. `rows` and `columns` are names of the axes. Raises
+    `CallError` if `weights` is not a matrix, or if no axis has one entry for each token.
 
     >>> grader.heatmap(weights, tokens="Your journey starts".split(), rows="queries")
     """
@@ -141,7 +141,7 @@ def _labels_of(tokens: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _along(matrix: Matrix, labels: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The labels of the rows and of the columns: an axis of another length gets no labels."""
+    """The labels of the rows and of the columns; an axis with more or fewer entries gets none."""
     height, width = len(matrix), len(matrix[0])
     if labels and len(labels) not in (height, width):
         raise CallError(

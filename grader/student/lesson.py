@@ -1,4 +1,4 @@
-"""A student's work on a course: its state, with verdicts, hints and saves.
+"""A student's work on a course: the state of each exercise, verdicts, hints and saves.
 
 `grader check`, `grader watch`, notebooks and the server for tutors each show a `Lesson`.
 """
@@ -28,8 +28,8 @@ from grader.student.standing import Standing
 
 NOT_RECORDED = "progress is not recorded: {}"
 NO_HINTS = "{} has no hints"
-ALL_SOLVED = "everything is solved: no hint is left to give"
-LAST_HINT = "this is the last one"
+ALL_SOLVED = "all exercises are solved: name an exercise to get its hints"
+LAST_HINT = "this is the last hint"
 FREE = "hints cost no points"
 HIDDEN = "hidden tests look at the same rules on other inputs"
 
@@ -61,7 +61,7 @@ class Lesson:
     """
 
     def __init__(self, course: Course, digests: Digests | None = None) -> None:
-        """`digests` belong to the student's answers; by default, to the answers in saved files."""
+        """`digests` are those of the student's answers; by default, those of the saved files."""
         self.course = course
         self.unrecorded = ""
         self.verdicts: dict[str, Verdict] = {}  # the last verdict of each exercise in this lesson
@@ -75,7 +75,7 @@ class Lesson:
         )
         self._written = definitions(course)
         self._statements: dict[str, Statement] = {}
-        self._openings: dict[str, str] = {}  # by unit
+        self._openings: dict[str, str] = {}  # the introductions of units, by unit
 
     # --- statements ------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class Lesson:
         return found
 
     def about_unit(self, name: str) -> str:
-        """The introduction of the unit that this exercise begins; empty for other exercises."""
+        """The introduction of a unit, if this is the unit's first exercise; otherwise empty."""
         unit = self.course.unit_of[name]
         if name != next(one for one, its in self.course.unit_of.items() if its == unit):
             return ""
@@ -110,7 +110,8 @@ class Lesson:
     ) -> tuple[Verdict, ...]:
         """Record the results of a check in the progress, and return the verdicts.
 
-        `digests` are those of the answers that were checked; by default the lesson's own digests.
+        `digests` belong to the answers that were checked; by default, the lesson's own digests are
+        used.
         """
         results = tuple(results)
         before = self.standing.progress.solved
@@ -122,7 +123,7 @@ class Lesson:
         return verdicts
 
     def passed(self, name: str) -> None:
-        """Record a pass of all checks without their results, as `grader check --show` needs it."""
+        """Record that an exercise passed all checks; for `grader check --show`, without results."""
         digest = self.standing.digests.get(name, UNKNOWN)
         self._record(checked={name: LastCheck(True, digest)})
 
@@ -134,7 +135,7 @@ class Lesson:
     # --- hints -----------------------------------------------------------------------------------
 
     def hint(self, name: str) -> Hint:
-        """Give the first unread hint, or the last hint; the progress records it as read."""
+        """Give the first unread hint, or the last hint if all are read; record the hint as read."""
         hints = self.course.one(name, "a hint is for one exercise").hints
         if not hints:
             raise CallError(NO_HINTS.format(name))
@@ -162,8 +163,8 @@ def closing(
 ) -> Closing:
     """The lines below the verdicts of a check.
 
-    `named` is whether the student named exercises; otherwise all were checked. Without a
-    `standing`, as for answers in another folder, the next exercise is the first wrong one.
+    `named` says whether the student named exercises; otherwise all were checked. Answers in another
+    folder have no `standing`: then the next exercise is the first wrong exercise.
     """
     solved = sum(verdict.solved for verdict in verdicts)
     of = len(verdicts) if named or in_cells else all_asked(course)

@@ -54,7 +54,7 @@ NO_CELLS = (
     "grader check {}"
 )
 NO_COURSE = (
-    "no course.toml was found near {here}: name its folder, as in "
+    "there is no course.toml in {here} or in a folder above: name the course's folder, as in "
     'grader.check(..., course="path/to/exercises")'
 )
 
@@ -140,13 +140,14 @@ def _remembered(
 
 
 class _Desks:
-    """The open desks, by the course's folder: a desk stays open, because opening takes seconds."""
+    """The open desks, by the course's folder. A desk stays open, because opening takes seconds."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._open: dict[Path, Desk] = {}
-        self.solved: set[str] = set()  # in this session
-        self.checked: str | None = None  # the first wrong exercise of the last check, or its last
+        self.solved: set[str] = set()  # the exercises that were solved in this kernel
+        # Of the last check: the first wrong exercise, or the last exercise if all are right.
+        self.checked: str | None = None
         atexit.register(self._stack.close)
 
     def at(self, folder: Path) -> Desk:
@@ -196,16 +197,18 @@ class Hint:
 
     @property
     def _below(self) -> tuple[str, ...]:
-        another = f'another one: grader.hint("{self.name}")' if self.level < self.of else LAST_HINT
+        another = (
+            f'the next hint: grader.hint("{self.name}")' if self.level < self.of else LAST_HINT
+        )
         return tuple(filter(None, (f"{another}; {FREE}", self.note)))
 
 
 def hint(name: str | Callable[..., Any] | None = None, *, course: str | Path | None = None) -> Hint:
     """Give the next hint: first a question, then a pointer, then nearly the solution.
 
-    Without a name, the hint is for the exercise last checked if that is unsolved, or else for the
-    next unsolved exercise. The progress file next to ``course.toml`` records the hint. Raises
-    `CallError` if there is no hint.
+    Without a name, the hint is for the first wrong exercise of the last check, or else for the next
+    unsolved exercise. The progress file next to ``course.toml`` records that the hint was read.
+    Raises `CallError` if there is no hint.
     """
     try:
         asked = getattr(name, "__name__", "") if callable(name) else name
@@ -262,7 +265,7 @@ def pack(
     """Check the saved files, and write the zip to submit, as ``grader pack`` does.
 
     The zip is ``answers.zip`` next to the course's folder, unless `to` names another path. If an
-    exercise is unsolved, or if a file looks wrong, the zip is written only with `anyway`.
+    exercise is unsolved, or if a file cannot be packed, the zip is written only with `anyway`.
     """
     try:
         with undisturbed():
@@ -280,7 +283,7 @@ def _pack(course: Course, to: Path, anyway: bool) -> Lines:
     unsaved = [r.name for r in packed.results if r.name in _desks.solved and not r.solved]
     if unsaved:
         objections.append(
-            f"solved in this kernel, and not in what is saved: {', '.join(sorted(unsaved))} "
+            f"solved in this kernel, but not in the saved files: {', '.join(sorted(unsaved))} "
             "(save the notebook, and pack again)"
         )
     as_it_is = "grader.pack(anyway=True)"
@@ -289,17 +292,17 @@ def _pack(course: Course, to: Path, anyway: bool) -> Lines:
 
 # --- asserting -----------------------------------------------------------------------------------
 #
-# `require` is a public check as an assertion, for systems that run one check at a time: the tests
-# for otter call it.
+# `require` asserts that one public check passes. The tests for otter call it, because otter runs
+# one check at a time.
 #
 # Each call runs all checks of the exercise, because a verdict depends on the earlier checks.
 
 
-NOT_TRIED = "not tried, because something before it is wrong: {title}"
+NOT_TRIED = "not tried, because an earlier check does not pass: {title}"
 
 
 def require(exercise: str, test: str) -> None:
-    """Raise `AssertionError` unless this check passes on the notebook's answer.
+    """Raise `AssertionError` unless one check of an exercise passes on the notebook's answer.
 
     `test` is the name of a public check, or ``operations`` for the forbidden operations. Raises
     `CallError` if there is nothing to check.
@@ -317,7 +320,7 @@ def _told(findings: Sequence[Finding], found: Finding | None) -> Iterator[str]:
     """The reason why a check did not pass: its own message, or that of the first failing check."""
     first = next(one for one in findings if one.status != "passed")
     if found is None or found.status in ("missing", "skipped"):
-        # Otter has no test for existence, signature and bases, so their message appears here.
+        # Otter has no tests for existence, signature and bases: their message is shown here.
         asked = first.name in (EXISTS, SIGNATURE, BASES)
         yield first.message if asked else NOT_TRIED.format(title=first.title)
         return

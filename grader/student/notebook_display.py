@@ -32,7 +32,7 @@ OTHER_GROUND = "#5f6368"
 BOX = "margin: 0.3em 0 0.6em; padding: 0.2em 0.9em; border-left: 4px solid {ground}"
 SIGN = "padding: 0 0.45em; border-radius: 0.4em; color: #fff; background: {ground}"
 LIST = "list-style: none; margin: 0.3em 0; padding: 0"
-# Without this style, JupyterLab breaks lines of text within words.
+# By its own style, JupyterLab would break lines of text within words.
 WORDS = "white-space: pre-wrap; word-break: normal; overflow-wrap: break-word; color: inherit"
 CODE = (
     f"{WORDS}; margin: 0.2em 0 0.6em 1.9em; padding: 0.4em 0.7em; "
@@ -61,7 +61,7 @@ class _Brief(BaseException):
 
 
 class NotChecked(_Brief, CallError):
-    """A function was called in a wrong way; the message says what to do."""
+    """A call that cannot be carried out; the message says what to do."""
 
 
 class CheckStopped(_Brief, KeyboardInterrupt):
@@ -88,7 +88,7 @@ class Checked:
     results: tuple[ExerciseResult, ...]
     solved_before: frozenset[str]
     closing: Closing
-    reward: Reward | None = None  # if only one exercise was checked, and it is solved
+    reward: Reward | None = None  # only after a check of a single exercise that is solved
     notes: tuple[str, ...] = ()
 
     @property
@@ -122,7 +122,7 @@ class Checked:
 
     @property
     def _newly(self) -> bool:
-        """Whether all exercises are solved, and at least one was not solved before."""
+        """Whether all checked exercises are solved, and at least one was not solved before."""
         return self.solved and not {r.name for r in self.results} <= self.solved_before
 
     @property
@@ -207,8 +207,8 @@ def with_text(svg: str, lines: str) -> str:
     """A picture, and the text that replaces it if Jupyter removes the picture.
 
     In a notebook that is not trusted, Jupyter removes pictures from HTML but keeps their text, and
-    drops style declarations that it does not know. The styles here use that: a reader always sees
-    either the picture or the text, and never both.
+    drops style declarations that it does not know. Dropping the declarations here hides the picture
+    and its text, and shows `lines`. Therefore a reader sees either the picture or `lines`.
     """
     return (
         f'<div style="{PICTURE}">{svg}</div>'

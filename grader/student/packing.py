@@ -1,4 +1,4 @@
-"""The zip that a student submits: `pack_answers` checks its files before `settle` writes it."""
+"""The zip that a student submits: `pack_answers` checks its files, and `settle` writes the zip."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Packed:
     data: bytes
     names: tuple[str, ...]
     unread: tuple[str, ...]  # a line for each source file that is left out or unreadable
-    results: tuple[ExerciseResult, ...]  # of the public checks on the zip
+    results: tuple[ExerciseResult, ...]  # the results of the public checks on the zip
 
 
 def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Packed:
     """Zip a student's files in memory, and run the public checks; equal files give equal bytes.
 
-    `settle` writes the zip to `to` later. Raises `CallError` if `to` is another kind of file, or if
-    there are no files to zip. Raises `HostFault` if the grader itself fails in a check.
+    `settle` writes the zip to `to` later. Raises `CallError` if `to` is not the name of a zip, or
+    if there are no files to zip. Raises `HostFault` if the grader itself fails in a check.
     """
     _require_room(to)
     read: dict[str, bytes] = {}
@@ -65,7 +65,7 @@ def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Pac
         with open_checker(course, course.asked, handed_in, backend) as checker:
             results = checker.check()
     if any(result.faulty for result in results):
-        raise HostFault("a check failed by the grader's own fault: nothing was written")
+        raise HostFault("the grader itself failed in a check: no zip was written")
     return Packed(data, tuple(read), tuple(unread), tuple(results))
 
 
@@ -86,8 +86,8 @@ def objections(course: Course, packed: Packed, known: Progress) -> Iterator[str]
     gone = [name for name in unwritten if name in known.solved]
     if gone:
         yield (
-            f"solved before, and not there now: {', '.join(gone)} (is a notebook not saved? was it "
-            "reset? grader reset NAME --undo)"
+            f"solved before, but not written now: {', '.join(gone)} (is a notebook not saved? Was "
+            "an exercise reset? grader reset NAME --undo)"
         )
 
 
@@ -99,17 +99,17 @@ def settle(
     all_the_same: str,
     anyway: bool,
 ) -> Iterator[str]:
-    """Write the zip if there are no objections, or `anyway`; the lines report the result.
+    """Write the zip, if there are no objections or if `anyway` is set; yield a report in lines.
 
     `all_the_same` is the command that writes the zip in spite of objections. Raises `CallError` if
     the file cannot be written.
     """
-    yield f"to hand in: {', '.join(packed.names)}"
+    yield f"to submit: {', '.join(packed.names)}"
     yield from objections
     solved = sum(result.solved for result in packed.results)
     yield f"{solved} of {all_asked(course)} pass the public checks"
     if objections and not anyway:
-        yield f"{to} is not written; to hand this in as it is: {all_the_same}"
+        yield f"{to} is not written; to submit these files as they are: {all_the_same}"
         return
     try:
         write_whole(to, packed.data)
@@ -131,9 +131,9 @@ def _first(verdict: Verdict) -> str:
 def _require_room(to: Path) -> None:
     """Raise `CallError` if the name does not end in .zip, or if another kind of file is there."""
     if suffix(to.name) != ZIP:
-        raise CallError(f"{to} is no name of a zip: name a file that ends with {ZIP}")
+        raise CallError(f"{to} is not the name of a zip: name a file that ends with {ZIP}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
-        raise CallError(f"{to} is there already, and no zip: name another file with --to")
+        raise CallError(f"{to} exists already, and is not a zip: name another file with --to")
 
 
 def _by_unit(course: Course, names: Sequence[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A student's file as a program: runs all lines, and finds the lines that a check leaves out."""
+"""Runs a student's file as a program, and finds the statements that a check does not run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.wire import SourceText
 from grader.wire.definitions import is_untouched, skeleton
 from grader.wire.source import DEFINITIONS, UNPARSABLE, Condition, parse, read_file
 
-SHOWN = 60  # characters of a line of code in a message
+SHOWN = 60  # a message quotes at most this many characters of a line of code
 
 
 def run_file(course: Course, name: str) -> int:
@@ -53,7 +53,7 @@ def left_out(course: Course, name: str) -> Iterator[str]:
     ]
     if len({skeleton(node) for node in written}) > 1:
         lines = " and ".join(str(node.lineno) for node in written)
-        yield f"{path.name} defines {name} in lines {lines}: of these the last one counts"
+        yield f"{path.name} defines {name} in lines {lines}: the last definition counts"
     acting = next(filter(_acts, statements), None)
     if acting is not None:
         line = text.splitlines()[acting.lineno - 1].strip()[:SHOWN]
@@ -70,7 +70,7 @@ def _file_of(course: Course, name: str) -> tuple[str, Path]:
 
 
 def _gone(unit: str, path: Path) -> str:
-    return f"{path.name} is not there: grader reset {unit} brings back its stubs"
+    return f"{path.name} does not exist: grader reset {unit} brings back its stubs"
 
 
 def _acts(node: ast.stmt) -> bool:

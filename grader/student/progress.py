@@ -1,8 +1,8 @@
 """A text file with a student's progress: the solved exercises, and the hints that were read.
 
 Each line is a fact that stays true. To merge two copies, put all their lines into one file, in any
-order. Git can do that, and its conflict markers do no harm. The result of each exercise's last
-check changes with every check. It is kept in a second file, which need not be copied.
+order. Git can do that, and the reader ignores its conflict markers. A second file, which need not
+be copied, has the result of each exercise's last check, which later checks may change.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class LastCheck:
 class Progress:
     """A student's records, by exercise."""
 
-    solved: frozenset[str] = frozenset()  # at any time; the present answer may fail
+    solved: frozenset[str] = frozenset()  # solved at some time; the present answer may fail
     hints: Mapping[str, int] = field(default_factory=dict)  # the number of hints that were read
-    checked: Mapping[str, LastCheck] = field(default_factory=dict)  # oldest first
+    checked: Mapping[str, LastCheck] = field(default_factory=dict)  # the last checks, oldest first
 
     def with_(
         self,
@@ -47,7 +47,7 @@ class Progress:
         hints: Mapping[str, int] | None = None,
         checked: Mapping[str, LastCheck] | None = None,
     ) -> Progress:
-        """This progress with more records; the higher number of hints counts."""
+        """This progress with more records; of two numbers of hints, the higher number counts."""
         new = checked or {}
         ever = self.solved.union(solved, (name for name, check in new.items() if check.passed))
         levels = dict(self.hints)

@@ -1,4 +1,4 @@
-"""Resets: put a stub back into a student's file, and undo that.
+"""Puts stubs back into a student's file, and undoes such resets.
 
 Files are read as text; student code is not imported or run. Before a reset, a backup of the file is
 written to ``.backups`` in the course's folder.
@@ -43,14 +43,14 @@ def reset_exercises(course: Course, name: str) -> Path:
     with _as_call_errors(path):
         if not can_reset(course, name):
             raise CallError(
-                f"the stubs of {unit} as they were come only with a student's bundle; "
-                f"in a clone of the kit, let git restore the file: git checkout -- {path}"
+                f"only a student's bundle holds a copy of the stubs of {unit}; "
+                f"in a clone of the kit, restore the file with git: git checkout -- {path}"
             )
         before = _bytes_of(path)
         after = _reset(course, before, name)
         made = _kept(course, name)
         if after == before and made:
-            return made[-1].path  # after another backup, undo would bring back this stub
+            return made[-1].path  # without a new backup, whose undo would bring back this stub
         kept = _keep(course, name, before)
         write_whole(path, after)
     return kept
@@ -114,8 +114,8 @@ def _brought_back(course: Course, name: str, now: bytes, last: _Kept) -> bytes:
     path = course.stub_file(unit)
     if name not in course.exercises:
         raise CallError(
-            f"{path.name} has changed since its reset: take back one exercise of it (grader reset "
-            f"NAME --undo), or look into {last.path}, where all is kept"
+            f"{path.name} has changed since its reset: bring back one exercise at a time (grader "
+            f"reset NAME --undo), or copy your lines from {last.path}"
         )
     return _with_definition(now, last.path.read_bytes(), name, unit, path)
 
@@ -184,7 +184,7 @@ def _keep(course: Course, name: str, data: bytes) -> Path:
 
 @dataclass(frozen=True)
 class _Text:
-    """The lines of a file with their endings, its encoding, and the usual line ending."""
+    """A file: its lines with their endings, its encoding, and its usual line ending."""
 
     lines: Sequence[str]
     encoding: str
@@ -214,14 +214,14 @@ def _with_definition(before: bytes, other: bytes, name: str, unit: str, path: Pa
         guesses = [
             _replaced(text, _guessed(text, name, end), stub) for end in (NOT_INDENTED, DEFINITION)
         ]
-        # The syntax error may be in another exercise, which must stay unchanged. So prefer a guess
-        # that gives valid Python.
+        # The syntax error may be in another exercise, which must stay unchanged. Therefore prefer a
+        # guess that gives valid Python.
         lines = next((guess for guess in guesses if _is_python("".join(guess))), guesses[0])
     try:
         return "".join(lines).encode(text.encoding)
     except UnicodeEncodeError:
         raise CallError(
-            f"{path} is in {text.encoding}, which the stub does not fit into; {instead}"
+            f"{path} has the encoding {text.encoding}, which cannot encode the stub; {instead}"
         ) from None
 
 
@@ -233,7 +233,7 @@ def _definition(data: bytes, name: str, path: Path, newline: str) -> list[str]:
     except UNPARSABLE:
         spans = _guessed(text, name, NOT_INDENTED)
     if not spans:
-        raise CallError(f"{path.name} as it was holds no {name}")
+        raise CallError(f"the earlier text of {path.name} does not define {name}")
     first, end = spans[-1]
     return [line.rstrip("\r\n") + newline for line in text.lines[first:end]]
 
@@ -272,14 +272,15 @@ def _replaced(text: _Text, spans: Sequence[Span], stub: Sequence[str]) -> list[s
 def _is_python(text: str) -> bool:
     try:
         with warnings.catch_warnings(action="ignore"):
-            compile(text, "<text>", "exec", dont_inherit=True)  # finds a return outside a function
+            # `compile`, unlike `ast.parse`, also rejects a return outside a function.
+            compile(text, "<text>", "exec", dont_inherit=True)
     except UNPARSABLE:
         return False
     return True
 
 
 def _definitions(text: _Text, name: str) -> list[Span]:
-    """The lines of each definition of this name, with decorators; raises as `ast.parse` does."""
+    """The lines of each definition of this name, with decorators; raises the errors of `parse`."""
     body = parse("".join(text.lines), magics=False).body
     spans = [_span(node) for node in body]
     return [
@@ -308,7 +309,7 @@ def _span(node: ast.stmt) -> Span:
 
 
 def _with_comments(lines: Sequence[str], end: int) -> int:
-    """The line after a body, including indented comments after its last statement."""
+    """The line after a definition, which includes indented comments after its last statement."""
     for number in range(end, len(lines)):
         if re.match(r"[ \t]+\S", lines[number]):
             end = number + 1
@@ -328,7 +329,7 @@ def _guessed(text: _Text, name: str, stop: re.Pattern[str]) -> list[Span]:
             first -= 1
         while end < len(lines) and not stop.match(lines[end]):
             end += 1
-        # Empty lines and comments right above the next definition belong to it.
+        # Empty lines and comments right above the next definition belong to that definition.
         while end > number + 1 and re.match(r"\s*$|#", lines[end - 1]):
             end -= 1
         spans.append((first, end))

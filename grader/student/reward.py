@@ -16,7 +16,7 @@ from grader.records.faults import CallError
 from grader.records.rows import counted
 from grader.student.standing import Standing
 
-SOLVE_FIRST = "solve {} first: what there is to read about it would give too much away"
+SOLVE_FIRST = "solve {} first: the text to read after it would give too much away"
 NOTHING_TO_READ = "this course has no text to read after {}"
 NO_TEXT = "The text to read after it cannot be shown"
 LOOK = "This unit is complete. To see it at work: {}"

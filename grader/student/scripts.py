@@ -1,8 +1,9 @@
 """The scripts of a course, which run in this process: looks, experiments and plays.
 
 A look demonstrates a solved unit with the student's own answers. An experiment shows why a rule
-holds. It uses a student's answer if that is solved, and otherwise a function of torch or recorded
-numbers. Both import answers from `grader.mine`. A play trains a model: see `grader.playing`.
+holds. It uses the student's answer to an exercise once that is solved, and until then a function of
+torch or recorded numbers. A play trains a model: see `grader.playing`. All scripts import answers
+from `grader.mine`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from grader.records.faults import CallError
 from grader.wire.source import CODE_PREFIX
 
 ENDED = "{} ended at {}: {}: {} (if that line is yours: grader check)"
-NOTHING_TO_SEE = "there is nothing to look at for {}; the units that have something: {}"
+NOTHING_TO_SEE = "there is nothing to look at for {}; choose from these units: {}"
 NO_EXPERIMENT = "there is no experiment {}{}; all of them: grader try"
 WIDTH = 80
 SEE_WHY = "See why: {}"
@@ -41,7 +42,7 @@ def said_of(path: Path) -> str:
 
 
 def title_of_look(course: Course, name: str) -> str:
-    """The title of a unit's look; `name` is a unit, or an exercise of it.
+    """The docstring of a unit's look; `name` is a unit, or an exercise of the unit.
 
     Raises `CallError` if the unit has no look.
     """
@@ -90,7 +91,7 @@ def experiments_of(course: Course, name: str) -> tuple[str, ...]:
 
 
 def run_experiment(course: Course, name: str) -> None:
-    """Print the title of an experiment, and run its script; raises `CallError` if that fails."""
+    """Print an experiment's docstring, and run its script; raises `CallError` if that fails."""
     from grader.unsandboxed.in_process import undisturbed  # this import loads torch
 
     paragraphs = said_of(course.experiment_file(name)).split("\n\n")
@@ -138,7 +139,7 @@ def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
 
 @contextmanager
 def ended_by_answers(called: str) -> Iterator[None]:
-    """Turn any exception in the `with` block into a `CallError` with the line of student code."""
+    """Turn an exception in the `with` block into a `CallError` that names the student's line."""
     try:
         yield
     except CallError:

@@ -13,10 +13,10 @@ import sys
 from grader.course.course import Course
 from grader.records.faults import CallError
 
-MOST_SHOWN = 2**16  # bytes of text
+MOST_SHOWN = 2**16  # bytes of text that are shown at most
 LIMIT = 60.0  # seconds
-NOTHING_SHOWN = "it showed nothing in {:.0f} s: does a loop never end?"
-CUT_SHORT = "… and here it was ended, after {:.0f} s: does a loop never end?\n"
+NOTHING_SHOWN = "nothing was shown in {:.0f} s: does a loop never end?"
+CUT_SHORT = "… your code was stopped here, after {:.0f} s: does a loop never end?\n"
 
 
 async def shapes(

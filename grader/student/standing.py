@@ -1,7 +1,7 @@
 """The standing of a student: the state of each exercise, and the next exercise to solve.
 
-No other module decides these. The last check of an exercise counts until the answer's text changes.
-A stub is never solved.
+Only this module decides both. The last check of an exercise counts until the code of its answer
+changes. A stub is never solved.
 """
 
 from __future__ import annotations

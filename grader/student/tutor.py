@@ -1,8 +1,8 @@
 """A small server for AI assistants that tutor a student: its tools are the student's own commands.
 
 The server speaks the Model Context Protocol over standard input and output, with the library `mcp`,
-for one course. It reveals no solution; for a mistake, it gives only the name. Paths in its answers
-are relative to the folder above the course.
+for one course. It sends no solution and no definition of a known mistake. Paths in its answers are
+relative to the folder above the course.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Tutor:
     def check(self, name: str) -> str:
         """Run the public checks of an exercise on the student's saved file, and say what is wrong.
 
-        `name` may also be a unit. The first check takes seconds, and later checks less than one.
+        `name` may also be a unit. The first check takes some seconds, a later check less than one
+        second.
         """
         return self._answer(partial(self._check, name))
 

@@ -1,8 +1,8 @@
 """The names that an author of tests imports.
 
 A test is an ordinary pytest function at module level. Its arguments are the kit's fixtures
-(``student``, ``reference``, ``make``) and the names it is parametrised with. A decorator gives the
-test's rung (its subject, such as shape or value), its exercise and its points::
+(``student``, ``reference``, ``make``) and the parameters of its cases. A decorator gives the test's
+rung (its subject, such as shape or value), its exercise and its points::
 
     @rung.value("softmax_rows", points=2)
     def test_softmax_rows_agrees_with_the_reference(student, reference, make):

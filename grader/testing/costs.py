@@ -1,6 +1,6 @@
-"""Asserts the cost of a call, and the functions on which its result depends.
+"""Asserts limits for the cost of a call, and that its result depends on certain functions.
 
-Work is counted in multiply-adds and elements written; see `grader.guest.trace`.
+Work is the number of multiply-adds and of written elements; see `grader.guest.trace`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from grader.proxies.remote import RemoteFunction, RemoteModule
 from grader.testing.values import agree, assert_that
 from grader.wire import Operations
 
-# Tensor methods that take data out of torch, where operations are not counted.
+# Tensor methods that take data out of torch. Operations outside of torch are not counted.
 LEAVING = frozenset(
     {"numpy", "array", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex", "apply",
      "map", "map2"}
 )  # fmt: skip
-MOST_OPERATIONS = 100  # in a call; more may hide a loop, even if their number is constant
+<<<<<<< HEAD
+MOST_OPERATIONS = 100  # the most operations of a call: more may be a loop of constant length
+=======
+MOST_OPERATIONS = 100  # most operations in a call; more may be a loop of constant length
+>>>>>>> words-b
 
 
 def assert_operations_do_not_grow(
@@ -42,8 +46,14 @@ def assert_memory_grows_at_most(
     little, much = (_counted(call, arguments).largest for arguments in (small, large))
     assert_that(
         _within(call, "memory", much, times * little),
-        f"the largest tensor on the way holds {little:,} numbers for a small input and {much:,} "
-        f"for one {times:g} times as long: which tensor becomes so large, and must it be whole?",
+<<<<<<< HEAD
+        f"the largest tensor on the way holds {little:,} numbers for a small input, and {much:,} "
+        f"for a larger input, which is more than {times:g} times as many: which tensor becomes so "
+        "large, and do you need all of it at once?",
+=======
+        f"the largest intermediate tensor has {little:,} elements for a small input, and {much:,} "
+        f"for an input {times:g} times as long: which tensor is so large, and must it be stored?",
+>>>>>>> words-b
     )
 
 
@@ -54,8 +64,13 @@ def assert_work_grows_at_most(
     little, much = (_counted(call, arguments).work for arguments in (small, large))
     assert_that(
         _within(call, "work", much, times * little),
+<<<<<<< HEAD
+        f"a small input takes {little:,} multiply-adds and writes of a number, and a larger input "
+        f"{much:,}: {much / max(little, 1):.1f} times as many, but {times:g} times are enough",
+=======
         f"a small input takes {little:,} multiply-adds and the like, and a larger one {much:,}: "
-        f"{much / max(little, 1):.1f} times as much, and {times:g} times is enough",
+        f"{much / max(little, 1):.1f} times as much, where {times:g} times is enough",
+>>>>>>> words-b
     )
 
 
@@ -64,8 +79,8 @@ def assert_work_at_most(call: RemoteFunction | RemoteModule, most: int, *argumen
     work = _counted(call, arguments).work
     assert_that(
         _within(call, "work", work, most),
-        f"this takes {work:,} multiply-adds and the like, and {most:,} are allowed: do you compute "
-        "something again and again that is needed once?",
+        f"this call takes {work:,} multiply-adds and writes of a number, but {most:,} are allowed: "
+        "do you compute something again and again that is needed only once?",
     )
 
 
@@ -76,8 +91,13 @@ def assert_reduces_at_most(
     widest = _counted(call, arguments).widest
     assert_that(
         _within(call, "width", widest, width),
-        f"something runs over {widest} elements at once (a sum, a maximum, a softmax, a product?), "
-        f"and at most {width} are allowed",
+<<<<<<< HEAD
+        f"a sum, a maximum, a softmax or a product runs over {widest} elements at once, but at "
+        f"most {width} are allowed",
+=======
+        f"a sum, product, maximum or softmax runs over {widest} elements at once, and at most "
+        f"{width} are allowed",
+>>>>>>> words-b
     )
 
 
@@ -86,7 +106,8 @@ def assert_maxima_do_not_run_ahead(
 ) -> None:
     """Fail if, on the larger input, maxima run over more elements before the first exponential.
 
-    Code that finds the largest score first, before it adds anything up, reads all scores twice.
+    Code that first finds the largest of all scores, and then adds exponentials, reads all scores
+    twice.
     """
     few, many = (_counted(call, arguments).compared for arguments in (small, large))
     assert_that(
@@ -125,10 +146,15 @@ def _within(
 def assert_uses(
     call: RemoteFunction | RemoteModule, functions: Sequence[str], *arguments: Any
 ) -> None:
-    """Fail unless the result depends on one of these torch functions. `call` is a proxy.
+    """Fail unless the result depends on one of these torch functions.
 
+<<<<<<< HEAD
+    The student's code runs twice. In the second run, these functions return changed results. Then
+    the code's result must change too: otherwise the code calls the functions only for show.
+=======
     The student's code runs twice. In the second run, these functions return changed results, and
-    the code's result must change too. It does not change if the code calls them only for show.
+    the code's result must change too. Otherwise the code calls the functions only for show.
+>>>>>>> words-b
     """
     seen: Observation = call.observe(*arguments)
     wanted = " or ".join(functions[:2])

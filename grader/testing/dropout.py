@@ -33,8 +33,13 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
     share = is_zero.double().mean().item()
     assert_that(
         abs(share - p) < furthest_share(p, is_zero.numel()),
-        f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}; by chance that "
-        "happens once in a billion times",
+<<<<<<< HEAD
+        f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}; chance gives such "
+        "a share once in a billion times",
+=======
+        f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}; chance alone "
+        "makes such a difference once in a billion times",
+>>>>>>> words-b
     )
     assert_that(bool((dropped[~visible] == 0).all()), "a hidden key got some weight")
     # With 16 sentences and more than 8 tokens, the patterns below do not occur by chance.
@@ -61,7 +66,7 @@ def assert_drops_only_weights(found: Tensor, calm: Tensor, p: float) -> None:
     head has a single weight. `found` has shape (sentences, heads, width) and is computed with
     dropout. `calm` has shape (heads, width) and is computed without dropout. If a head's weight was
     dropped, the head adds nothing, and all its numbers are equal. Other dropout is allowed, even if
-    it drops a head's whole output once more.
+    it also drops whole outputs of heads.
     """
     lost = found.std(dim=-1) < 0.05 * calm.std(dim=-1)
     share = lost.double().mean().item()
@@ -69,5 +74,5 @@ def assert_drops_only_weights(found: Tensor, calm: Tensor, p: float) -> None:
     assert_that(
         p - room < share < 1 - (1 - p) ** 2 + room,
         f"with dropout {p} in training, the first token should lose its only attention weight in "
-        f"about {p:.0%} of all heads, and it does in {share:.0%}: where are weights dropped?",
+        f"about {p:.0%} of all heads, but it does in {share:.0%}: where are weights dropped?",
     )

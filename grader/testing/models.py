@@ -11,8 +11,9 @@ from grader.wire.models import TableModel
 def table_model(make: Make, *, vocab: int, context_length: int) -> TableModel:
     """Draw a language model that takes up to `context_length` ids below `vocab`.
 
-    Pass it to ``student.f(model, …)`` and to ``reference.f(model, …)`` alike. Changing any id that
-    the model sees changes the likeliest next id, whose logit is the largest by one.
+    Pass the same model to ``student.f(model, …)`` and ``reference.f(model, …)``. The logit of the
+    likeliest next id is the largest by one. Changing any id that the model sees changes which id is
+    the likeliest.
     """
     table = make.normal(2.0, rows=vocab, vocab=vocab)
     likeliest = make.uniform(rows=vocab, dtype=torch.float64).argsort()

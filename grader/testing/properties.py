@@ -18,7 +18,7 @@ from grader.wire.payload import tensors_of
 
 
 def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
-    """Fail unless the weights along `dim` are a distribution: none negative, sum one."""
+    """Fail unless the weights along `dim` are not negative, and sum to one."""
     assert_that(bool((weights >= 0).all()), "a weight is negative, or NaN")
     sums = weights.sum(dim=dim)
     off = (sums - 1).abs().max().item()
@@ -29,14 +29,21 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
-    """Fail if the student's code changed a tensor or a model's weights. `call` is a proxy."""
+<<<<<<< HEAD
+    """Fail if the student's code changes an argument: a tensor, or the weights of a model.
+
+    `call` is a proxy.
+    """
+=======
+    """Fail if the student's code changes a tensor, or a model's weights, among its arguments."""
+>>>>>>> words-b
     owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
     # For the diagnosis: the results may be right, and only the changes identify a mistake.
     call.remember(f"changed: {_named_alike(call, owners, changed)}")
     for number in changed:
-        # An earlier call of the exercise may have had more tensors than this call.
+        # An earlier call, with more tensors, may have changed a tensor that this call lacks.
         if number >= len(owners):
             raise AssertionError(
                 "a tensor passed earlier was changed in place: build a new tensor instead"
@@ -63,7 +70,7 @@ def _named_alike(
 ) -> list[int | str]:
     """Name each changed tensor by its number, but a tensor of a cache by its argument.
 
-    Students arrange the tensors of a cache differently, so their numbers differ.
+    Each student may arrange a cache differently, so the tensors' numbers in it mean nothing.
     """
     signature = call.contract.forward or call.contract.call
     free = {n for n, parameter in enumerate(signature.parameters, 1) if parameter.kind == "other"}
@@ -92,8 +99,13 @@ def assert_unmoved(
 ) -> None:
     """Fail unless results before and after a change agree; `why` is the message.
 
-    The message differs if the result has NaN, or if it varies without any change: `again` computes
-    `before` once more.
+<<<<<<< HEAD
+    There are other messages for a result that has NaN, and for a result that differs between two
+    calls with the same input. `again` computes `before` once more to find out.
+=======
+    If the result has NaN, the message says that instead. If the result varies without any change,
+    the message says that: `again` computes `before` once more.
+>>>>>>> words-b
     """
     if agree(before, after, within):
         return
@@ -113,7 +125,11 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
     before = call(x)
     for cut in range(1, tokens):
         changed = x.clone()
-        # The new values are far from the old, and not a multiple of these.
+<<<<<<< HEAD
+        # The new values are far from the old values, and are not multiples of the old values.
+=======
+        # The new values are far from the old values, and not a multiple of them.
+>>>>>>> words-b
         changed.narrow(dim, cut, tokens - cut).mul_(-2.0).add_(1.0)
         after = call(changed)
 
@@ -159,8 +175,13 @@ def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
     try:
         call(*moved)
     except StudentRaised as raised:
-        # The device meta has no values. Code that checks a value may be right, and then torch
-        # raises an error that says so. The same text raised by the student's code does not count.
+<<<<<<< HEAD
+        # Tensors on the device meta have no values. Right code may look at a value; torch then
+        # raises an error about the missing values, and this error is accepted.
+=======
+        # The device meta has no values. Right code may check a value; then torch raises an error
+        # that says that there is no value. The same error from the student's code does not count.
+>>>>>>> words-b
         no_values = ("meta tensor", "data-independent")
         if not (raised.by_torch and any(text in raised.text.lower() for text in no_values)):
             raise
@@ -175,7 +196,11 @@ def assert_refuses(
     try:
         call(*arguments)
     except StudentRaised as raised:
-        # The exception of an unfinished stub or a lost process does not refuse the arguments.
+<<<<<<< HEAD
+        # The exception of an unfinished stub or of a lost process does not count as a refusal.
+=======
+        # An unfinished stub's exception, or a forbidden operation's, does not refuse the arguments.
+>>>>>>> words-b
         if not raised.ordinary:
             raise
         if isinstance(call, RemoteClass | RemoteFunction | RemoteModule):

@@ -1,4 +1,4 @@
-"""Gives a module the reference's weights, and asserts that it learns no others."""
+"""Gives a module the reference's weights, and asserts that the module learns no others."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def assert_learns_no_more(theirs: RemoteModule, layers: str, *, but: int = 0) ->
 
     An extra bias in a layer with adopted weights is found by its name, since a bias of the keys
     never influences the result. Other extra parameters count only if they influence the result.
-    Parameters with a dimension of size `but` are ignored, for another test to check.
+    Parameters with a dimension of size `but` are ignored, because another test checks them.
 
-    `layers` begins the message: ``"queries, keys and values have no bias"``.
+    The message begins with `layers`, such as ``"queries, keys and values have no bias"``.
     """
     biases = [path for path in _extra_biases(theirs) if but not in _shape(theirs, path)]
     assert_that(
@@ -53,8 +53,8 @@ def assert_learns_no_more(theirs: RemoteModule, layers: str, *, but: int = 0) ->
     others = [path for path in _adoption.also_learned(theirs) if but not in _shape(theirs, path)]
     assert_that(
         not others,
-        f"the layer also learns {', '.join(others[:3])}, and its result depends on it: learn only "
-        "the weights that the statement names",
+        f"the layer also learns {', '.join(others[:3])}, which changes its result: learn only the "
+        "weights that the statement names",
     )
 
 
@@ -80,7 +80,8 @@ def assert_has_one_table(theirs: RemoteModule, table: str, rows: int) -> None:
     others = [path for path in dict.fromkeys(learned) if rows in _shape(theirs, path)]
     assert_that(
         not others,
-        f"{', '.join(others)} has a number for each row of the table: the output adds no bias",
+        f"{', '.join(others)} has a number for each row of the table: the output must not add a "
+        "bias",
     )
 
 
@@ -104,7 +105,7 @@ def _shape(theirs: RemoteModule, path: str) -> tuple[int, ...]:
 
 
 def _extra_biases(theirs: RemoteModule) -> list[str]:
-    """Learned biases without a role, by name, in layers that hold adopted weights."""
+    """The names of learned biases without a role, in layers that hold adopted weights."""
     homes = theirs.adoption.homes()
     learned = {info.path for info in theirs.structure.parameters if info.learned}
     biases = [path for path in theirs.adoption.extra if path in learned and is_called_bias(path)]
@@ -116,7 +117,7 @@ def assert_one_bias(
 ) -> None:
     """Adopt the weights of `ours`; fail unless exactly the layer `of` has a bias.
 
-    `layers` names the other layers in the message: ``"queries, keys and values"``.
+    `layers` names the other layers in the message, such as ``"queries, keys and values"``.
     """
     adoption = adopt(theirs, ours)
     assert_learns_no_more(theirs, f"{layers} have no bias here")

@@ -1,7 +1,7 @@
 """Run the kit's own code in a fork of this process, with limits: a known mistake may never end.
 
-A fork is ready in some 20 ms. It has all data of this process in memory, and must not run a
-student's code. The kernel ends a fork that takes too long, even if this process ended before it.
+A fork is ready in some 20 ms. It must not run a student's code, since it has all data of this
+process in memory. The kernel ends a fork that takes too long, even if this process ended before it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _let_go(line: Connection, unblocked: set[int]) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    # A jail ends only when its socket is closed in every process, also in this fork.
+    # A jail ends only when every process has closed the other end of its socket, also this fork.
     os.closerange(3, line.fileno())
     os.closerange(line.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     gc.freeze()  # otherwise garbage collection would copy the pages shared with the other process

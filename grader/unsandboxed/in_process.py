@@ -1,4 +1,4 @@
-"""The channel to definitions in this process; tests call them through the same proxies as a jail's.
+"""The channel to definitions in this process, which tests call as if they were in a jail.
 
 The channel neither isolates nor limits these definitions. They are the kit's own, or a student's on
 the student's own computer.
@@ -107,7 +107,7 @@ def unseen_prints() -> Iterator[Prints]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Restore torch's settings and all random generators after a ``with``."""
+    """Run a ``with`` with torch's default settings; then restore settings and generators."""
     generators = torch.get_rng_state(), np.random.get_state(), random.getstate()
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
     try:
@@ -141,7 +141,7 @@ class _Ours(Guest):
         return super()._raised(error, uses)
 
 
-@lru_cache(maxsize=1024)  # the references, and the variants in use: not all variants for good
+@lru_cache(maxsize=1024)  # enough for the definitions in use; others are dropped
 def _found(name: str, definition: Any) -> wire.Found:
     """The listing that a jail would report for a definition.
 

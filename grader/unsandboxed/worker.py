@@ -32,9 +32,9 @@ from grader.wire import MAX_REPLY, frames
 from grader.wire.frames import TIMED_OUT, Begin, WorkerReady, fingerprint
 
 COMMAND = (sys.executable, "-I", "-m", "grader.guest.work")
-# A worker ends itself after its CPU time. It cannot interrupt a sleep, or a long step inside a
-# library. Therefore this module also limits the wall time of an answer: to PATIENCE times the CPU
-# limit, since other programs use the machine too, plus SLACK seconds.
+# A worker ends itself when its CPU time is used up. But it cannot interrupt a sleep, or a long step
+# inside a library. Therefore this module also limits the wall time until the reply: to PATIENCE
+# times the CPU limit, since other programs use the machine too, plus SLACK seconds.
 PATIENCE = 2
 SLACK = 1.0
 TIDYING = 5.0  # seconds for a worker to undo a submission's changes
@@ -133,7 +133,7 @@ class Process:
         raise TimeoutError
 
     def dismiss(self) -> None:
-        """End the submission; the process undoes its effects, and reports whether it succeeded."""
+        """End the submission. The process undoes the effects, and reports whether it could."""
         self._tidying = True
         self.send(b"")
 
@@ -165,13 +165,13 @@ class Process:
             raise HostFault(f"a worker process could not load torch ({ready.failure})")
         if ready.fingerprint != fingerprint():
             raise HostFault(
-                "workers run another copy of the kit than this one: reinstall it, or start "
-                "grader from the environment it is installed in"
+                "workers run another copy of the kit than this process: reinstall the kit, or "
+                "start grader from the environment in which it is installed"
             )
         self._ready = True
 
     def end(self, grace: float = 0.0) -> int:
-        """Return the exit code; kill the process and its children unless it ends within `grace`."""
+        """Return the exit code; kill the process and its children after `grace` seconds."""
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(grace)
         if self._popen.returncode is None:
@@ -200,7 +200,7 @@ def _write(stream: IO[bytes], outbox: queue.SimpleQueue[bytes | None]) -> None:
 class Workers:
     """A worker and, with `spare`, a second process that waits with torch loaded.
 
-    Tensors of submissions are on `device`. It may be a GPU, since workers are not forked.
+    The tensors of submissions are on `device`, which may be a GPU, since workers are not forked.
     """
 
     def __init__(self, device: str = "cpu", *, spare: bool = True) -> None:
@@ -209,7 +209,7 @@ class Workers:
         self._lock = threading.Lock()  # `close` may be called while another thread runs a check
         self._closed = False
         # The first worker loads torch while this process does. The spare is started later.
-        # The last process is used next; if there are two, the first is the spare.
+        # Of the idle processes, the last is used next; if there are two, the first is the spare.
         self._idle = [Process()]
         self._all = set(self._idle)
 
@@ -293,12 +293,12 @@ class Worker(Wired):
     def __init__(self, workers: Workers, process: Process) -> None:
         self._workers = workers
         self._process = process
-        self._waited = 0.0  # wall seconds spent waiting for answers
-        self._owed = False  # whether the process has yet to answer
+        self._waited = 0.0  # wall seconds spent waiting for replies
+        self._owed = False  # whether the process has not replied yet
         self._open = True
 
     def cpu_seconds(self) -> float:
-        """An estimate of the CPU time: a fraction of the wall time spent waiting for answers."""
+        """An estimate of the CPU time: a fraction of the wall time spent waiting for replies."""
         return self._waited / PATIENCE
 
     def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
@@ -320,7 +320,7 @@ class Worker(Wired):
 
     def give_up(self, status: Loss, text: str) -> StudentLost:
         """See `Wired`."""
-        self._owed = True  # a late reply must not answer a later question
+        self._owed = True  # a late reply must not count for a later request
         self.close()
         return StudentLost(status, text)
 
@@ -330,7 +330,7 @@ class Worker(Wired):
         return StudentLost("timeout" if code == TIMED_OUT else "crashed", _ending(code))
 
     def close(self) -> None:
-        """Give the process back to the `Workers`; end it if it has yet to answer."""
+        """Give the process back to the `Workers`; end the process if it has not replied yet."""
         if not self._open:
             return
         self._open = False

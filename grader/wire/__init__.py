@@ -136,7 +136,7 @@ TRIAL = 0  # in place of a handle, for a call whose result is not kept: see `Inv
 
 
 class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
-    """Call a definition or a module that was made earlier; ``target`` is its name or its handle.
+    """Call a definition, by its name, or a module that was made earlier, by its handle.
 
     If ``result`` is `TRIAL`, the call is not seeded, its result is not kept, and the student does
     not see the call. The search for a module's parameters makes such calls, to try weights.
@@ -248,18 +248,18 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
 
     value: Value
     uses: Annotated[list[Use], _few] = []
-    changed: Annotated[list[int], _few] = []  # positions of the arguments' tensors that it changed
+    changed: Annotated[list[int], _few] = []  # numbers of the passed tensors that were changed
     operations: Operations | None = None
     functions: Annotated[list[Name], _few] = []  # names of all torch functions called
 
 
 class Raised(msgspec.Struct, frozen=True, tag="raised"):
-    """A call raised an exception; its text may be the student's own, and is cut to a limit."""
+    """A call raised an exception. The text may be the student's own, and is cut to a limit."""
 
     kind: Name
     text: Text
     place: Place | None = None
-    ordinary: bool = True  # whether it may be a right answer's reaction to a wrong argument
+    ordinary: bool = True  # whether a right answer may raise it for a wrong argument
     by_torch: bool = False  # whether an operation of torch failed, not a `raise` of the student's
     uses: Annotated[list[Use], _few] = []
     # Shapes of the tensors in the failing expression, by name; shown only together with the text.
@@ -272,9 +272,9 @@ class ParameterInfo(msgspec.Struct, frozen=True):
     path: Text
     shape: Annotated[tuple[int, ...], _few]
     dtype: Name
-    owner: Name  # the class of the module that has it, such as "Linear"; "" if not torch's class
+    owner: Name  # the torch class of the module that owns it, such as "Linear"; else ""
     value: TensorData | None = None
-    learned: bool = True  # whether it gets a gradient
+    learned: bool = True  # whether it requires a gradient
 
 
 class Structure(msgspec.Struct, frozen=True, tag="structure"):
@@ -317,7 +317,7 @@ FoundStatus = Literal["found", "stub", "missing", "broken"]
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A submission's definition of an exercise, or the reason why it has none."""
+    """A submission's definition of an exercise, or the reason why there is none."""
 
     name: Name
     status: FoundStatus
@@ -329,7 +329,7 @@ class Found(msgspec.Struct, frozen=True):
     notes: Annotated[list[Text], _few] = []
     evasions: Annotated[list[Use], _few] = []
     discarded: Annotated[list[Use], _few] = []
-    # Other exercises that this exercise uses, directly or indirectly, each with its status.
+    # Other exercises that the definition uses, directly or indirectly, each with its status.
     bases: Annotated[dict[Name, FoundStatus], _few] = {}
 
 
@@ -382,8 +382,8 @@ def decode_reply(data: bytes) -> Reply:
 def _refuse_many_and_deep(reply: Reply) -> None:
     """Raise `WireError` if a reply has too many values, or values that are nested too deeply.
 
-    A value of one byte in a message becomes a whole object in this process. Each level of nesting
-    costs a recursive call.
+    A value that takes one byte in a message becomes a whole object in this process, and each level
+    of nesting costs a recursive call.
     """
     left = 2 * MAX_ITEMS
     layer: list[Value] = []

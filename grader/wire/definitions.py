@@ -51,7 +51,7 @@ GIVES_NEW = frozenset(
         "nan_to_num", "where",
     }
 )  # fmt: skip
-IN_PLACE = frozenset({"out", "inplace"})  # arguments with which such a method changes a tensor
+IN_PLACE = frozenset({"out", "inplace"})  # arguments with which these methods change a tensor
 TORCH = frozenset({"torch", "F", "nn.functional", "torch.nn.functional"})
 
 
@@ -63,12 +63,12 @@ def find_definitions(
     The first statement that Python runs is the answer; `Found` describes the first statement. Only
     running its conditions shows whether Python runs a statement below an ``if``.
 
-    A stub never counts as an answer. Among several definitions, one in a notebook has priority over
-    one in another file. Then the file that is named like the unit has priority, and otherwise the
-    last file. In that file, the last definition counts.
+    A stub never counts as an answer. If there are several definitions, those in notebooks have
+    priority. Among the remaining definitions, those in a file with the unit's name have priority.
+    The last remaining definition counts.
 
     If the submission has the cells that ran in a kernel, the last cell that binds the name decides:
-    its definition or stub counts, or, if the cell imports the name, the definition in a file.
+    its definition or stub counts. If this cell imports the name, the definition in a file counts.
     """
     try:
         return _find(wanted, files)

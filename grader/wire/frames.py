@@ -133,7 +133,7 @@ TIMED_OUT = 97  # the exit code of a worker in which a request exceeded its CPU 
 
 
 class WorkerReady(msgspec.Struct, frozen=True):
-    """A worker's report: torch is loaded, or why not; and the worker's version."""
+    """A worker's report: whether it could load torch, and its version."""
 
     fingerprint: str
     failure: str = ""  # why torch could not be loaded

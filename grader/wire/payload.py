@@ -153,7 +153,7 @@ def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Va
             pairs = list(dict.items(value))
             left -= len(pairs)
             if left < 0 or not all(type(key) is str for key, _ in pairs):
-                return Odd("a dictionary whose keys are not all strings, or with too many of them")
+                return Odd("a dictionary with too many keys, or with keys that are not strings")
             return Entries({clean(key[:200]): nest(item, depth + 1) for key, item in pairs})
         return Odd(f"an object of type {clean(str(kind.__name__)[:80])}")
 
@@ -161,7 +161,7 @@ def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Va
 
 
 def pack_input(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Input:
-    """Turn an argument of a call, a model of the kit or a value for `pack`, into an `Input`."""
+    """Turn an argument of a call into an `Input`: a model of the kit, or a value for `pack`."""
     if isinstance(value, TableModel):
         return TableModelData(tensor(value.table), tensor(value.steps))
     return pack(value, tensor)

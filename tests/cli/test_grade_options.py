@@ -26,7 +26,7 @@ OPTIONS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
     "again": (["--again"], {"watch": "exclude one another", "dry_run": "exclude one another"}),
     "watch": (["--watch"], {"again": "exclude one another", "dry_run": "exclude one another"}),
     "jobs": (["--jobs", "1"], {"watch": "leave out --jobs"}),
-    "cluster": (["--cluster", "local:1"], {"watch": "--cluster goes with neither"}),
+    "cluster": (["--cluster", "local:1"], {"watch": "--cluster excludes --jobs and"}),
     "seed": (["--seed", "another"], {}),
     "only": (["--only", "center"], {"again": "--only, --assignment and --again exclude"}),
     "assignment": (["--assignment", "ps1"], {"again": "--only, --assignment and --again exclude"}),

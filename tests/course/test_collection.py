@@ -184,7 +184,7 @@ def test_a_test_in_another_units_file_is_refused(tmp_path: Path, tiny: Course) -
     """Who grades one unit reads no other's files, and would not miss it."""
     path = tmp_path / "test_layers.py"
     path.write_text(HEAD + VALUE, "utf-8")
-    with pytest.raises(CallError, match=r"center is of the unit basics: put it in test_basics\.py"):
+    with pytest.raises(CallError, match=r"center belongs to the unit basics: use test_basics\.py"):
         collect([path], True, tiny)
 
 

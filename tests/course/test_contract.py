@@ -334,7 +334,7 @@ def test_what_is_no_tensor_is_named(value: Any, told: str) -> None:
 
 def test_a_wrong_float_dtype_is_told_with_the_rule() -> None:
     message = complaint(project, [X.double(), WEIGHT.double()], torch.zeros(2, 5, 4))
-    assert "should return float64 values, got float32: the result's dtype is the input's" in message
+    assert "float64 values, got float32: the result should have the input's dtype" in message
 
 
 @pytest.mark.parametrize(

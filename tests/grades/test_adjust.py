@@ -87,10 +87,10 @@ def test_a_second_correction_replaces_the_first_and_zero_takes_it_back(
     _, told = adjust(cold_grader, book, "ada", "weigh", "+3", "--reason", "a bonus")
     assert told == (
         "ada: weigh 2 → 4 of 3, total 3 → 5\ncorrected by +3 instead of +1: a bonus\n"
-        "that is more than the exercise is worth: a bonus? 0 takes it back\n"
+        "that is more than the exercise is worth: a bonus? 0 removes the correction\n"
     )
     _, told = adjust(cold_grader, book, "ada", "weigh", "0")
-    assert told == "ada: weigh 4 → 1 of 3, total 5 → 2\nthe correction was taken back\n"
+    assert told == "ada: weigh 4 → 1 of 3, total 5 → 2\nthe correction was removed\n"
     assert row(book, "ada")["adjustment"] == ""
 
 
@@ -189,7 +189,7 @@ def test_zero_in_a_table_takes_a_correction_back(cold_grader: Grader, book: Path
     code, told = adjust(cold_grader, book, "--from", str(path))
     assert (code, told) == (
         0,
-        "ada: weigh 2 → 1 of 3, total 3 → 2\nthe correction was taken back\n",
+        "ada: weigh 2 → 1 of 3, total 3 → 2\nthe correction was removed\n",
     )
     assert corrections(book) == {}
 
@@ -301,7 +301,7 @@ def test_who_is_forgotten_is_in_no_file(cold_grader: Grader, book: Path) -> None
         "roster, corrections (1), the text, ada.html\n"
     )
     assert "unchanged files, for you to make again or delete: canvas.csv\n" in ran.out
-    assert "not reached from here" in ran.out
+    assert "remove the student yourself from" in ran.out
     for path in book.rglob("*.*"):
         assert path.name != "ada.html"
         assert SECRET.encode() not in path.read_bytes()

@@ -86,10 +86,10 @@ def test_tests_that_stand_on_one_that_failed_are_counted(
             write(tmp_path / name, msgspec.structs.replace(grade, exercises=(first, *rest)))
         )
     old, new = both
-    assert "passed → failed\n    tests that depend on those, and are skipped now: 1\n" in diff(
+    assert "passed → failed\n    later tests, skipped now because of these changes: 1\n" in diff(
         cold_grader, old, new
     )
-    assert "failed → passed\n    tests that were skipped, and pass now: 1\n" in diff(
+    assert "failed → passed\n    later tests, skipped before and passed now: 1\n" in diff(
         cold_grader, new, old
     )
 
@@ -146,7 +146,7 @@ def test_a_correction_is_told_with_its_reason(cold_grader: Grader, tmp_path: Pat
     assert "  weigh  1 → 0.5\n    corrected by -0.5: handed in �[2Jlate\n" in diff(
         cold_grader, old, new
     )
-    assert "    the correction was taken back\n" in diff(cold_grader, new, old)
+    assert "    the correction was removed\n" in diff(cold_grader, new, old)
 
 
 def test_a_correction_that_a_mended_test_makes_needless_is_told(
@@ -160,12 +160,12 @@ def test_a_correction_that_a_mended_test_makes_needless_is_told(
     told = diff(cold_grader, folder)
     assert (
         "  center  2 → 4\n"
-        "    the correction by +2 still counts on top (a faulty test). If it made up for a fault "
-        "now fixed, 0 takes it back\n"
+        "    the correction by +2 still counts on top (a faulty test). If the corrected fault is "
+        "fixed now, remove the correction with 0\n"
     ) in told
     assert told.count("still counts on top") == 1
     hidden = diff(cold_grader, folder, "--anonymous")
-    assert "still counts on top. If it" in hidden
+    assert "still counts on top. If the corrected" in hidden
     assert "faulty" not in hidden
 
 

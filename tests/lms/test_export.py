@@ -113,7 +113,7 @@ def test_a_table_that_canvas_exported_is_filled_in_and_nothing_else_changes(
     ]
     assert [row[:6] + row[7:] for row in table] == [row[:6] + row[7:] for row in before]
     assert "2 rows filled in, in the column 'A tiny course (12)'" in said
-    assert "excused in Canvas, and left as it was: 1 row" in said
+    assert "excused in Canvas, and left unchanged: 1 row" in said
     assert "no grade for 2 rows, left as before: 'Poe, Cleo', 'Student, Test'" in said
 
 
@@ -167,7 +167,7 @@ def test_the_same_points_as_canvas_has_are_no_remark(
 def test_who_has_a_grade_and_is_not_in_the_table_is_told(export: Export, tmp_path: Path) -> None:
     lines = [line for line in CANVAS.splitlines() if "Roe" not in line]
     _, said = export("canvas", "--into", written(tmp_path / "canvas.csv", "\n".join(lines)))
-    assert "1 with a grade and not in canvas.csv: roebob" in said
+    assert "1 with a grade, but not in canvas.csv: roebob" in said
 
 
 def test_without_a_table_of_canvas_there_is_a_fresh_one(export: Export) -> None:
@@ -207,7 +207,7 @@ def test_a_worksheet_of_moodle_is_filled_in_where_moodle_lets_it(
     assert [row[4] for row in table] == ["Grade", "8.5", "3.00", ""]
     assert [row[:4] + row[5:] for row in table] == [row[:4] + row[5:] for row in before]
     assert "1 row filled in" in said
-    assert "locked in Moodle, and left as it was: 1 row" in said
+    assert "locked in Moodle, and left unchanged: 1 row" in said
     assert "no grade for 1 row, left as before: 'Stranger'" in said
 
 
@@ -246,7 +246,7 @@ def test_a_fresh_worksheet_has_those_whom_moodle_knows_by_number(export: Export)
     table, said = export("moodle")
     assert table[0][0], table[0][4] == ("Identifier", "Grade")
     assert [(row[0], row[4], row[5]) for row in table[1:]] == [("Participant 678", "8.5", "10")]
-    assert "2 with a grade and not in the worksheet: oneilzoe, roebob" in said
+    assert "2 with a grade, but not in the worksheet: oneilzoe, roebob" in said
 
 
 # --- Gradescope ----------------------------------------------------------------------------------

@@ -245,7 +245,7 @@ def test_a_bundle_with_solutions_is_closed_to_others(grader: Grader, tmp_path: P
         (tmp_path / "empty").mkdir(exist_ok=True)
         ran = grader("release", "gradescope", "--to", folder, "--course", TINY / "exercises")
         assert ran.code == 0
-        assert "among them the solutions and the seed: keep it to yourself" in ran.out
+        assert "among them the solutions and the seed: keep the folder private" in ran.out
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 

@@ -189,7 +189,7 @@ def test_without_the_mask_a_model_reads_its_answers(
     answer(folder, which)
     out = play(cold_grader, folder, "--steps", "60", "--no-questions", "--without", "mask").out
     assert "Left out of your model: mask." in out
-    fed = re.search(r"When it reads the right answer .* it gets (\S+)% of the sums right", out)
+    fed = re.search(r"your model reads the right answer .* it gets (\S+)% of the sums right", out)
     exact = re.search(r"not used for training, (\S+)% are right", out)
     assert fed is not None
     assert exact is not None

@@ -117,7 +117,7 @@ def test_a_mistake_is_not_adopted_away(adopted: Callable[..., Adopted]) -> None:
                 "return attend(self.query(x), self.key(x), self.key(x))",
             ),
             "no parameters were found for W_value: query.weight is W_query, key.weight is W_key, "
-            "and the module has extra.weight (7, 5), extra.bias (7,). Weights live in",
+            "and the module has extra.weight (7, 5), extra.bias (7,). Make each weight",
         ),
     ],
     ids=[

@@ -446,7 +446,7 @@ def test_a_model_with_one_block_for_all_layers_is_told_how_many_are_asked_for(
         )
         + GPT_BLOCK
     )
-    with pytest.raises(Unadoptable, match="3 layers are asked for"):
+    with pytest.raises(Unadoptable, match="should have 3 layers"):
         adopted(Model, source, 13, 8, 2, 3, 12)
 
 

@@ -192,7 +192,7 @@ def test_without_workers_one_line_says_how_to_start_them(
         (("--cluster", "nowhere"), "no Dask scheduler answers at nowhere: missing port number"),
         (("--cluster", "tcp://nowhere"), "no Dask scheduler answers at tcp://nowhere: missing"),
         (("--cluster", "nowhere://1"), "no Dask scheduler answers at nowhere://1"),
-        (("--cluster", "local:2", "--jobs", "2"), "--cluster goes with neither --jobs nor --watch"),
+        (("--cluster", "local:2", "--jobs", "2"), "--cluster excludes --jobs and --watch"),
     ],
 )
 def test_a_cluster_that_cannot_be_is_told_in_one_line(

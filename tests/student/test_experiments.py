@@ -95,7 +95,7 @@ def test_with_nothing_solved_another_function_stands_in_and_is_labelled(
 ) -> None:
     assert tried(cold_grader, folder, name) == [
         *SHOWN,
-        "center: torch's (yours comes here once it is solved)",
+        "center: torch's (until you have solved it)",
         "[-2.0, -1.0, 3.0]",
     ]
 

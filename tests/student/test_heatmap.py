@@ -40,11 +40,11 @@ def test_a_heatmap_is_blocks_in_text_and_a_picture_in_a_notebook() -> None:
         ((3, 1), {"rows": "tokens"}, "3 by 1, rows: tokens"),
         ((2, 2), {}, "2 by 2"),
         ((88, 38), {}, "88 by 38"),
-        ((89, 38), {}, "89 by 38, shown are rows 0–87"),
+        ((89, 38), {}, "89 by 38, only rows 0–87 are shown"),
         (
             (90, 39),
             {"rows": "time"},
-            "90 by 39, rows: time, shown are rows 0–87, shown are columns 0–37",
+            "90 by 39, rows: time, only rows 0–87 are shown, only columns 0–37 are shown",
         ),
     ],
 )
@@ -124,7 +124,7 @@ def test_tokens_may_be_characters_numbers_and_line_ends() -> None:
     ("tokens", "told"),
     [
         (WORDS, "there are 6 tokens, and the matrix is 2 by 3: give one token for each row or"),
-        (7, r"tokens are the labels of rows and columns, such as tokens=text\.split\(\)"),
+        (7, r"tokens must be a list of labels for rows and columns, as in tokens=text\.split\(\)"),
     ],
 )
 def test_tokens_that_fit_no_axis_are_reported(tokens: Any, told: str) -> None:

@@ -235,7 +235,7 @@ def test_a_file_that_nobody_hands_in_is_none_to_import_from(
     cell("from far_away import softmax_naive")
     result = cell('grader.check("softmax_naive")')
     assert not result.solved
-    assert "softmax_naive is in this kernel, and in the text of no cell" in words(repr(result))
+    assert "softmax_naive is in this kernel, but neither your files nor" in words(repr(result))
 
 
 def test_a_stub_that_was_imported_from_a_file_is_told(cell: Cell, beside: Beside) -> None:
@@ -376,7 +376,7 @@ def test_a_course_is_found_beside_the_notebook_or_named(
     monkeypatch.setattr(
         "grader.course.course.__file__", str(tmp_path / "installed" / "course" / "course.py")
     )
-    with pytest.raises(CallError, match=r"no course\.toml was found near .*: name its folder"):
+    with pytest.raises(CallError, match=r"there is no course\.toml in .* above: name the course's"):
         cell('grader.check("softmax_naive")')
     assert cell(f'grader.check("softmax_naive", course={str(folder)!r})').solved
 
@@ -497,7 +497,7 @@ def test_what_an_answer_does_not_need_is_not_run_again(cell: Cell, tmp_path: Pat
 def test_what_exec_has_made_is_in_no_text(cell: Cell) -> None:
     cell(f"exec({RIGHT!r})")
     text = words(repr(cell('grader.check("softmax_naive")')))
-    assert "softmax_naive is in this kernel, and in the text of no cell that ran" in text
+    assert "softmax_naive is in this kernel, but neither your files nor the cells that ran" in text
 
 
 def test_an_answer_that_is_gone_from_the_kernel_is_said_to_be(cell: Cell) -> None:
@@ -527,7 +527,7 @@ def test_what_was_solved_in_the_kernel_and_is_not_saved_is_told(
     to = tmp_path / "ada.zip"
     cell(f'{RIGHT}grader.check("softmax_naive")')
     told = repr(cell(f'grader.pack({str(to)!r}, course=".")'))
-    assert "solved in this kernel, and not in what is saved: softmax_naive" in told
+    assert "solved in this kernel, but not in the saved files: softmax_naive" in told
     assert "is not written" in told
     assert not to.exists()
     told = repr(cell(f'grader.pack({str(to)!r}, anyway=True, course=".")'))
@@ -560,7 +560,7 @@ def test_hints_come_one_by_one_and_are_remembered(cell: Cell, folder: Path) -> N
         for text in (repr(result), shown.text):
             assert f"softmax_naive, hint {number} of {len(hints)}" in text
             assert words(said) in words(text)
-            assert ("another one: grader.hint" in text) == (level < len(hints))
+            assert ("the next hint: grader.hint" in text) == (level < len(hints))
         assert not shown.tags & FORBIDDEN_TAGS
         assert read_progress(folder).hints == {"softmax_naive": number}
 
@@ -580,7 +580,7 @@ def test_before_any_check_a_hint_without_a_name_is_for_the_next_exercise(
     ask = f"grader.hint(course={str(folder)!r})"
     assert cell(ask).name == second
     record_progress(folder, solved=[second, *rest])
-    with pytest.raises(CallError, match="everything is solved"):
+    with pytest.raises(CallError, match="all exercises are solved"):
         cell(ask)
 
 

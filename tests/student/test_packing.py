@@ -66,7 +66,7 @@ def without(text: str, name: str) -> str:
 def test_the_zip_is_a_submission_as_it_is(pack: Pack, folder: Path, tmp_path: Path) -> None:
     ran = pack()
     assert ran.code == 0
-    assert "to hand in: basics.py, layers.py\n4 of 4 pass the public checks" in ran.out
+    assert "to submit: basics.py, layers.py\n4 of 4 pass the public checks" in ran.out
     (submission,) = find_submissions([tmp_path / "ada.zip"], load_course(folder))
     assert submission.student == "ada"
     assert {source.name for source in submission.sources} == {"basics.py", "layers.py"}
@@ -118,7 +118,7 @@ def refused(ran: Ran, to: Path, *told: str) -> None:
     assert ran.code == 1
     for line in told:
         assert line in ran.out
-    assert "is not written; to hand this in as it is: grader pack --anyway" in ran.out
+    assert "is not written; to submit these files as they are: grader pack --anyway" in ran.out
     assert not to.exists()
 
 
@@ -148,7 +148,7 @@ def test_what_was_solved_once_and_fails_now_is_told_with_its_mistake(
 def test_what_was_solved_once_and_is_gone_is_told(pack: Pack, folder: Path, tmp_path: Path) -> None:
     record_progress(folder, solved=["Projection"])
     shutil.copy(TINY / "exercises" / "layers.py", folder)
-    refused(pack(), tmp_path / "ada.zip", "solved before, and not there now: Projection")
+    refused(pack(), tmp_path / "ada.zip", "solved before, but not written now: Projection")
 
 
 def test_a_file_that_cannot_be_read_is_told(pack: Pack, folder: Path, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_name_that_is_defined_twice_is_told_with_the_one_that_counts(said: Say
     other, stub = (
         f"def center(x):\n    {body}\n" for body in ("return x", "raise NotImplementedError")
     )
-    told = "basics.py defines center in lines 1 and 4: of these the last one counts"
+    told = "basics.py defines center in lines 1 and 4: the last definition counts"
     assert told in said(f"{other}\n{RIGHT}")
     assert "defines center" not in said(f"{stub}\n{RIGHT}")
 
@@ -74,7 +74,7 @@ def test_a_name_that_is_defined_twice_is_told_with_the_one_that_counts(said: Say
 def test_a_file_that_is_gone_is_told(grader: Grader, folder: Path) -> None:
     (folder / "basics.py").unlink()
     told = grader("check", "center", "--course", folder).out
-    assert "basics.py is not there: grader reset basics brings back its stubs" in told
+    assert "basics.py does not exist: grader reset basics brings back its stubs" in told
 
 
 def test_what_is_no_python_is_shown_with_pythons_own_words(said: Say) -> None:

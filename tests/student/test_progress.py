@@ -236,7 +236,7 @@ def test_hints_come_one_after_another_and_the_last_one_stays(
     told = [cold_grader("hint", "--course", folder).out for _ in range(3)]
     assert "center, hint 1 of 2\nWhat is the mean of what remains?" in told[0]
     assert "the next hint: grader hint center" in told[0]
-    last = "center, hint 2 of 2\nSubtract.\nthis is the last one; hints cost no points\n"
+    last = "center, hint 2 of 2\nSubtract.\nthis is the last hint; hints cost no points\n"
     assert last == told[1] == told[2]
     assert read_progress(folder).hints == {"center": 2}
 

@@ -69,7 +69,7 @@ def test_what_follows_a_solution_is_kept_until_it_is_solved(
     ran = cold_grader("after", "center", "--course", folder)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
-        "grader: solve center first: what there is to read about it would give too much away\n"
+        "grader: solve center first: the text to read after it would give too much away\n"
     )
 
 
@@ -137,4 +137,4 @@ def test_a_look_at_what_is_not_written_says_what_to_write(
 def test_a_unit_without_a_look_names_those_that_have_one(cold_grader: Grader, folder: Path) -> None:
     ran = cold_grader("look", "layers", "--course", folder)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert "the units that have something: basics" in ran.err
+    assert "choose from these units: basics" in ran.err

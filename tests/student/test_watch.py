@@ -200,7 +200,7 @@ def test_a_reset_asks_first_and_is_undone(course: Course) -> None:
         assert path.read_text("utf-8") == mine
         assert desk.current == "center", "n answered the question"
         await desk.press("r", "y")
-        await desk.sees("center is a stub again", "u brings it back", "u undo")
+        await desk.sees("center is a stub again", "u brings your lines back", "u undo")
         assert "raise NotImplementedError" in path.read_text("utf-8")
         await desk.press("u")
         await desk.sees("Your lines of center are back")
@@ -495,7 +495,7 @@ def test_without_an_editor_it_says_what_to_set(
         await desk.sees("cannot be started")
         monkeypatch.setenv("EDITOR", "vim")
         await desk.press("o")  # this test has no terminal to lend
-        await desk.sees("Open it yourself", "basics.py, line 13")
+        await desk.sees("Open the file yourself", "basics.py, line 13")
 
     play(course, scenario)
 

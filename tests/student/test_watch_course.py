@@ -188,7 +188,7 @@ def test_the_screen_goes_on_while_an_endless_answer_runs_and_ends_its_process(
 
 def test_at_its_limit_an_endless_answer_is_ended_and_that_is_told(course: Course) -> None:
     write(course, "basics", STUB, ENDLESS)
-    with pytest.raises(CallError, match=r"showed nothing in 0 s: does a loop never end\?"):
+    with pytest.raises(CallError, match=r"nothing was shown in 0 s: does a loop never end\?"):
         asyncio.run(shapes(course, "center", limit=0.1))
 
 

@@ -1,6 +1,6 @@
-"""Your GPT learns to add, from nothing but sums.
+"""Your GPT learns to add from examples of sums.
 
-There are 10,000 sums. Training leaves out 1,000 of them, and these are the model's exam.
+There are 10,000 sums. 1,000 of them are not used in training: they are the model's exam.
 """
 
 import random
@@ -15,7 +15,7 @@ QUESTION = 6  # characters of "57+68="; the answer has three more
 
 
 def answer(question):
-    """The right answer, its units first: as on paper, each carry is known when it is needed."""
+    """The right answer, beginning with the units: each carry is known when it is needed."""
     first, second = question.rstrip("=").split("+")
     return f"{int(first) + int(second):03}"[::-1]
 
@@ -34,7 +34,7 @@ def model(heads):
 
 
 def loss(logits, ids):
-    """The loss of the answer alone: a random question cannot be predicted."""
+    """The loss of the answer only, because a random question cannot be predicted."""
     ignore = torch.zeros_like(ids, dtype=torch.bool)
     ignore[:, :QUESTION] = True
     return next_token_loss(logits, ids, ignore)
@@ -47,22 +47,22 @@ def read(typed):
     return "{:02}+{:02}=".format(*map(int, numbers.groups()))
 
 
-# The effects of leaving out a part of the model.
+# What happens if a part of the model is left out.
 without = {
-    "mask": """The loss fell at once, and the sums are wrong. While it learnt, every place could see
-        the character that it had to predict, and copying is easy. When it has to write, that
-        character is not there. The mask makes learning as hard as writing.""",
-    "positions": """It learns all the same, only later (try --steps 900). No table says any more
-        which character came first; so who gives the order away? Leave out one thing more:
+    "mask": """The loss fell at once, but the sums are wrong. In training, every position could see
+        the character that it had to predict, so the model learned to copy. When it writes, that
+        character is not there yet. The mask makes training as hard as writing.""",
+    "positions": """The model still learns, but later (try --steps 900). No table of positions says
+        which character came first. Where does the model find the order? Leave out one part more:
         --without mask,positions""",
-    "mask,positions": """Now a line is a heap of characters to it: 12+34 is the same as 21+43. So it
-        was the mask that gave the order away: the first token sees one token, the second sees two,
-        and so on. (Haviv et al. 2022, "Transformer Language Models without Positional Encodings
-        Still Learn Positional Information", https://arxiv.org/abs/2203.16634)""",
-    "scale": """With four heads this only slows it down: a score is a sum of 16 products. With one
-        head it is a sum of 64, eight times as large without the scale, and a softmax of large
-        scores looks at one token and learns little. Compare the digits that are right with
-        --without scale --heads 1 and with --heads 1 alone.""",
+    "mask,positions": """Now the model sees a line as characters without an order: 12+34 is the same
+        as 21+43. So the mask had shown the order before: the first token sees one token, the second
+        sees two, and so on. (Haviv et al. 2022, "Transformer Language Models without Positional
+        Encodings Still Learn Positional Information", https://arxiv.org/abs/2203.16634)""",
+    "scale": """With four heads, the model only learns more slowly: a score is a sum of 16 products.
+        With one head, a score is a sum of 64 products, and eight times as large without the scale.
+        A softmax of large scores looks at one token and learns little. Compare the share of right
+        digits with --without scale --heads 1 and with --heads 1 alone.""",
 }
 
 game = Game(

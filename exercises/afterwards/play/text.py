@@ -52,8 +52,8 @@ game = Game(
         meaning="the character before",
     ),
     without={
-        "mask": """The loss fell at once, and the text is nonsense. While it learnt, every place
-            could see the character that it had to predict, and copying is easy. When it has to
-            write, that character is not there."""
+        "mask": """The loss fell at once, but the text is nonsense. In training, every position
+            could see the character that it had to predict, so the model learned to copy. When it
+            writes, that character is not there yet."""
     },
 )

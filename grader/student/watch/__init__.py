@@ -21,9 +21,9 @@ NO_TERMINAL = (
     "`grader watch` needs a terminal: use `grader watch --plain` for lines of text, "
     "or `grader check` for a single check"
 )
-BROKE_DOWN = "the screen broke down; `grader watch --plain` does without one"
+BROKE_DOWN = "the full screen failed; `grader watch --plain` works without a full screen"
 NO_EXERCISES = "{} is a course without exercises"
-PATIENCE = 0.5  # seconds that quitting waits at most, while torch is being loaded
+PATIENCE = 0.5  # seconds: if torch is still being loaded, quitting waits at most this long
 
 
 def run_watch(
@@ -39,8 +39,8 @@ def run_watch(
     With `plain`, lines of text replace the full screen. With `poll`, the files are read again and
     again, for file systems that report no changes. `start` is an exercise or a unit; by default,
     the next exercise to solve. `backend` chooses the process in which student code runs. Raises
-    `CallError` if `start` is unknown, or if a full screen has no terminal. Raises `HostFault` if
-    the screen itself fails.
+    `CallError` if `start` is unknown, or if the full screen has no terminal. Raises `HostFault` if
+    the full screen itself fails.
     """
     if not course.exercises:
         raise CallError(NO_EXERCISES.format(course.folder))
@@ -68,8 +68,8 @@ def run_watch(
     if app.return_code:
         raise HostFault(BROKE_DOWN)
     if not ended:
-        # Torch is being loaded, and that cannot be interrupted. All progress is written by now, and
-        # the child processes, which have not begun to work, end together with this process.
+        # Loading torch cannot be interrupted, so end this process at once. All progress is written
+        # by now. The child processes have not begun to work, and end together with this process.
         with suppress(OSError):  # the terminal may be gone
             sys.stdout.flush()
         os._exit(0)

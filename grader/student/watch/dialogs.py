@@ -22,7 +22,7 @@ from grader.student.watch import words
 
 
 class Page(ModalScreen[None]):
-    """A page with a text. Arrows scroll it; Enter, Esc and a few other keys close it."""
+    """A page with a text. Arrows scroll the text; Enter, Esc and some other keys close the page."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key, "close")
@@ -165,7 +165,8 @@ class ExerciseList(ModalScreen[str | None]):
 def search(course: Course, typed: str) -> tuple[Sequence[str], str]:
     """The exercises that match a search, and the best match.
 
-    An exercise matches if it contains each typed word. If none does, similar names are found.
+    An exercise matches if each typed word is in its name, title or unit. If no exercise matches,
+    exercises with similar names are returned.
     """
     if not typed.split():
         return list(course.exercises), ""
@@ -184,5 +185,5 @@ def search(course: Course, typed: str) -> tuple[Sequence[str], str]:
 
 
 def _distance(name: str, wanted: str) -> tuple[bool, bool, bool]:
-    """The order of matches: the same name, then names that begin with it, then that contain it."""
+    """A sort key: `wanted` itself, then names that begin with it, then names that contain it."""
     return name != wanted, not name.startswith(wanted), wanted not in name

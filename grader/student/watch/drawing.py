@@ -27,8 +27,8 @@ from grader.student.standing import Standing
 from grader.student.watch import words
 
 BAR = 20  # characters of the progress bar
-HANGING = 2  # columns: the indent of the later lines of a paragraph
-NARROWEST = 20  # columns; a narrower screen breaks these lines once more
+HANGING = 2  # columns by which the later lines of a paragraph are indented
+NARROWEST = 20  # columns: the least width to which lines are broken here
 
 DARK, LIGHT = "textual-dark", "textual-light"
 
@@ -132,7 +132,7 @@ def _signature(found: Statement, width: int, *, whole: bool, dark: bool) -> Text
 
 
 def _paragraphs(docstring: str, width: int, dark: bool) -> Text:
-    """The paragraphs; an empty line precedes each, except a formula or an example."""
+    """The paragraphs, separated by empty lines, except above a formula or an example."""
     text = Text()
     for part in words.paragraphs(docstring):
         text.append("" if not text else "\n" if part.example else "\n\n")

@@ -45,7 +45,7 @@ def editor_for(environ: Mapping[str, str], file: Path, line: int) -> Editor:
 def start(editor: Editor) -> str:
     """Start an editor, and wait for its end if it runs in the terminal.
 
-    Returns an error message if it cannot be started, or an empty text.
+    Returns an empty text, or an error message if the editor cannot be started.
     """
     try:
         if editor.in_terminal:
@@ -61,7 +61,7 @@ def start(editor: Editor) -> str:
     except OSError as error:
         return (
             f"{editor.command[0]} cannot be started ({error.strerror}). "
-            "Set VISUAL or EDITOR to an editor that is there."
+            "Set VISUAL or EDITOR to an editor that is installed."
         )
     return ""
 

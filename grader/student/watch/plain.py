@@ -1,8 +1,8 @@
 """`grader watch --plain`: a check after every save, in lines of text.
 
-It is for screen readers, and for terminals without a full screen. It reads no keys: a student goes
-to another exercise by saving an answer to that exercise. `grader hint` and the other commands run
-in another terminal.
+It is for screen readers, and for terminals without a full screen. It reads no keys: to go to
+another exercise, a student saves an answer to that exercise. For hints and other commands, a
+student uses another terminal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WIDTH = 78
 
 
 def watch(lesson: Lesson, name: str, checks: Checks, *, first_run: bool, poll: bool) -> None:
-    """Check this exercise, and after each save, the exercise that was saved.
+    """Check this exercise now, and after each save check the exercise whose answer was saved.
 
     Only an exception, such as `KeyboardInterrupt`, ends the loop.
     """

@@ -41,7 +41,7 @@ from grader.student.watch.dialogs import ExerciseList, Page, Question
 from grader.student.watch.drawing import DARK, LIGHT, ON_DARK, ON_LIGHT, is_light
 
 MARGIN = 4  # columns that a pane's border, padding and scroll bar take
-PAGE = 100  # columns of a page at most
+PAGE = 100  # the most columns of a page
 TALL = 36  # lines of a screen; from this height on, whole statements are shown
 
 Found = tuple[list[ExerciseResult], Digests]
@@ -126,11 +126,11 @@ class Board(Screen[None]):
         self._trouble = ""  # why the current exercise could not be checked
         self._checked_at = ""
         self._checking = False
-        self._elsewhere = ""  # another exercise, if its answer was saved last
+        self._elsewhere = ""  # the other exercise whose answer was saved last, if there is one
         self._left_out: dict[str, Sequence[str]] = {}  # lines below the verdict, by exercise
-        self._whole: bool | None = None  # whether all of a statement is shown; None: see TALL
+        self._whole: bool | None = None  # whether whole statements are shown; None: see TALL
         self._waited = 0  # seconds that loading torch has taken so far
-        self._own_save = False  # a reset or undo writes the next save: keep its note
+        self._own_save = False  # whether a reset or undo makes the next save: keep the note then
 
     def compose(self) -> ComposeResult:
         """Create the title line, three panes, a line for notes, and the keys."""
@@ -160,7 +160,7 @@ class Board(Screen[None]):
         self._no_more_saves.set()
 
     def end(self, patience: float | None) -> bool:
-        """End the checks; returns whether they ended within `patience` seconds, if it is given."""
+        """End the checks, and return whether they ended within `patience` seconds (None: wait)."""
         self._next_check.cancel()
         last = self._thread.submit(self._checks.close)
         self._thread.shutdown(wait=False)
@@ -173,7 +173,7 @@ class Board(Screen[None]):
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Give the focused pane more room."""
         panes, pane = self.query_one("#panes"), event.widget.id or ""
-        if pane == "statement":  # it gets more room only for the keys d and 1
+        if pane == "statement":  # only the keys d and 1 give the statement more room
             panes.remove_class("hints", "verdict")
         else:
             panes.set_classes(pane)
@@ -572,5 +572,5 @@ class WatchApp(App[None]):
         return self.board
 
     def close(self, patience: float | None = None) -> bool:
-        """End the checks; returns whether they ended within `patience` seconds, if it is given."""
+        """End the checks, and return whether they ended within `patience` seconds (None: wait)."""
         return self.board.end(patience)

@@ -40,7 +40,7 @@ FIRST = "This is the first exercise."
 LAST = "This is the last exercise. l lists all of them."
 NO_SOLUTIONS = "This course comes without solutions."
 NOT_YET = "The solution can be read once you have solved the exercise. h gives a hint."
-NOTHING_KEPT = "This exercise was not reset: there is nothing to take back."
+NOTHING_KEPT = "This exercise was not reset: there is nothing to undo."
 LEFT = "Nothing was changed."
 NO_MATCH = "No exercise matches. Type other letters, or fewer."
 GOES_TO = "Enter: go to {}"
@@ -49,10 +49,10 @@ O_OPENS = "o opens it."
 ASK_RESET = (
     "Put the untouched stub of {} back? Your lines are kept, and u brings them back. (y or n)"
 )
-WAS_RESET = "{} is a stub again. Your file as it was is kept in {}; u brings it back."
-WAS_UNDONE = "Your lines of {} are back. u once more takes that back."
+WAS_RESET = "{} is a stub again. Your old file is kept in {}; u brings your lines back."
+WAS_UNDONE = "Your lines of {} are back. u again brings back the stub."
 EDITOR_OPENED = "{} opens in your editor, at line {}."
-NO_SUSPEND = "This terminal cannot be lent to an editor. Open it yourself: {}, line {}."
+NO_SUSPEND = "No editor can be opened in this terminal. Open the file yourself: {}, line {}."
 SHOWING = "Running your lines of {}, to show the shapes in them. This takes a few seconds."
 SHOWN = "{}: your lines at work, and what they printed"
 ELSEWHERE = "You changed {}. j goes {}."
@@ -75,12 +75,12 @@ KEYS = (
     Shortcut("p", "previous", "go to the previous exercise"),
     Shortcut("h", "hint", "read the next hint; hints cost no points"),
     Shortcut("l", "list", "list the exercises, and go to any of them"),
-    Shortcut("d", "details", "read all of the statement, or only what comes first"),
+    Shortcut("d", "details", "show the whole statement, or only its beginning"),
     Shortcut("s", "shapes", "see your lines at work: shapes line by line, and what you printed"),
     Shortcut("v", "view", "view a solution, once you have solved the exercise"),
     Shortcut("j", "jump", "go to the other exercise whose answer you have just saved"),
     Shortcut("r", "reset", "put the untouched stub back (asks first, and keeps your lines)"),
-    Shortcut("u", "undo", "take the reset back"),
+    Shortcut("u", "undo", "undo the reset"),
     Shortcut("o", "open", "open the file in your editor"),
     Shortcut("a", "all", "check all exercises"),
     Shortcut("?", "help", "read this"),
@@ -119,7 +119,7 @@ def solved(standing: Standing, name: str, key: str = "") -> str:
     if standing.next is None:
         return (
             f"Solved, and with it all {all_asked(course, 'exercise')}: well done! "
-            "`grader pack` makes the zip to hand in."
+            "`grader pack` makes the zip to submit."
         )
     later = names[names.index(name) + 1 :]
     if not later:
@@ -150,8 +150,8 @@ class Paragraph:
 
     text: str
     example: bool = False
-    title: str = ""  # if the paragraph begins a part of the statement: "Rules"
-    entries: Sequence[tuple[str, str]] = ()  # of a list: name (may be empty) and text
+    title: str = ""  # the title of the statement's part that begins here, such as "Rules"
+    entries: Sequence[tuple[str, str]] = ()  # of a list: each entry's name (or "") and text
 
 
 def paragraphs(docstring: str) -> Iterator[Paragraph]:

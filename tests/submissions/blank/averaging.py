@@ -1,11 +1,12 @@
 """Unit 1, averaging: the mean of the past.
 
-Attention decides how much each token takes from every other token. Before any such decision, let
-every token take the same share of itself and of each token before it. You compute that mean in
-four ways. The last way is causal attention in which all scores are equal.
+Attention decides how much each token takes from every other token. This unit begins without such
+a decision: every token takes an equal share of itself and of each token before it. You compute
+this mean in three ways: with a loop, with one matrix product, and with a softmax. The softmax is
+causal attention in which all scores are equal.
 
-Tensors of tokens are (batch, time, channels): sequences, their tokens in order, and the numbers
-of one token.
+A tensor of tokens has the shape (batch, time, channels): a batch of sequences, the tokens of each
+sequence in order of time, and the numbers of each token.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def running_mean_loop(
         (batch, time, channels): the means.
 
     Rules:
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `x` stays as it was.
         gradients: Gradients flow back to `x`.
 
@@ -75,7 +76,7 @@ def prefix_sum_matrix(time: int) -> Float[Tensor, "time time"]:
         time: int, the number of tokens, at least 1.
 
     Returns:
-        (time, time): the matrix in float32, so that it multiplies real numbers.
+        (time, time): the matrix in float32, the dtype of the tokens that it multiplies.
 
     Rules:
         sizes: The matrix is right for any number of tokens, from one to hundreds.
@@ -143,8 +144,8 @@ def running_mean_matmul(
 
     The means are those of `running_mean_loop`. A cumulative sum over time is accepted as well.
 
-    Why: one product does for every token and every sequence at once what the loop does step by
-    step, and graphics cards are built for matrix products. All of attention is written this way.
+    Why: one product computes all tokens of all sequences at once, where the loop takes a step for
+    each token. Graphics cards are built for matrix products, and attention consists of them.
 
     Takes:
         x: (batch, time, channels), with at least one token.
@@ -153,12 +154,13 @@ def running_mean_matmul(
         (batch, time, channels): the means.
 
     Rules:
-        dtype: float64 in, float64 out, with sums taken in float64; the weights may come from your
-            `running_mean_matrix`, rounded to float32.
+        dtype: float64 in, float64 out, with sums taken in float64; the weights may be those of
+            your `running_mean_matrix`, which are rounded to float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow back to `x`.
-        loops: A longer sequence takes no more tensor operations, and each number that leaves
-            torch through .item(), .tolist(), float() or iteration counts as one operation.
+        loops: A longer sequence takes no more tensor operations than a short one; each number
+            that leaves torch through .item(), .tolist(), float() or iteration counts as one
+            operation.
 
     Example: the sequence of `running_mean_loop`, with the same means.
 
@@ -187,8 +189,8 @@ def running_mean_softmax(
     Put the -inf in before the softmax. exp(0) is 1, so a score of zero does *not* hide a token.
     exp(-inf) is 0, so a score of -inf does.
 
-    Why: scores of zero mean that no token prefers any other. Replace them by scores that depend on
-    the tokens, and this is causal attention.
+    Why: scores of zero mean that no token prefers any other. With scores that depend on the tokens
+    instead, this computation is causal attention.
 
     Takes:
         x: (batch, time, channels), with at least one token.
@@ -198,12 +200,12 @@ def running_mean_softmax(
 
     Rules:
         softmax: The weights come out of a softmax, either torch's or your own made with exp.
-        dtype: float64 in, float64 out, to its full precision.
+        dtype: float64 in, float64 out, in full precision.
         unchanged: `x` stays as it was.
         gradients: Gradients flow back to `x`.
 
     Example: one sequence of four tokens with one channel. The first token sees only itself; the
-    last one sees all four.
+    last token sees all four.
 
     >>> x = torch.tensor([[[8.0], [0.0], [1.0], [5.0]]])
     >>> running_mean_softmax(x)

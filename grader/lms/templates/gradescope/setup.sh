@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gradescope runs this once, as root, when autograder.zip has been uploaded: it makes the
-# environment that every submission is graded in.
+# Gradescope runs this script once, as root, after autograder.zip was uploaded. The script makes the
+# environment in which every submission is graded.
 set -euo pipefail
 umask 022 # submissions run as other users, who need to read Python and its packages
 
@@ -45,5 +45,5 @@ if [ -f "$source/pip.conf" ]; then
 fi
 "$environment/bin/python" -m pip install --disable-pip-version-check "$source"
 
-# Write the isolation layers into the log. Each result also names the active layers.
+# Print the isolation layers into the log of the build. Each result also names the active layers.
 "$environment/bin/grader" doctor --course "$source" || true
