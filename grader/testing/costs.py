@@ -20,11 +20,7 @@ LEAVING = frozenset(
     {"numpy", "array", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex", "apply",
      "map", "map2"}
 )  # fmt: skip
-<<<<<<< HEAD
 MOST_OPERATIONS = 100  # the most operations of a call: more may be a loop of constant length
-=======
-MOST_OPERATIONS = 100  # most operations in a call; more may be a loop of constant length
->>>>>>> words-b
 
 
 def assert_operations_do_not_grow(
@@ -46,14 +42,9 @@ def assert_memory_grows_at_most(
     little, much = (_counted(call, arguments).largest for arguments in (small, large))
     assert_that(
         _within(call, "memory", much, times * little),
-<<<<<<< HEAD
         f"the largest tensor on the way holds {little:,} numbers for a small input, and {much:,} "
         f"for a larger input, which is more than {times:g} times as many: which tensor becomes so "
         "large, and do you need all of it at once?",
-=======
-        f"the largest intermediate tensor has {little:,} elements for a small input, and {much:,} "
-        f"for an input {times:g} times as long: which tensor is so large, and must it be stored?",
->>>>>>> words-b
     )
 
 
@@ -64,13 +55,8 @@ def assert_work_grows_at_most(
     little, much = (_counted(call, arguments).work for arguments in (small, large))
     assert_that(
         _within(call, "work", much, times * little),
-<<<<<<< HEAD
         f"a small input takes {little:,} multiply-adds and writes of a number, and a larger input "
         f"{much:,}: {much / max(little, 1):.1f} times as many, but {times:g} times are enough",
-=======
-        f"a small input takes {little:,} multiply-adds and the like, and a larger one {much:,}: "
-        f"{much / max(little, 1):.1f} times as much, where {times:g} times is enough",
->>>>>>> words-b
     )
 
 
@@ -91,13 +77,8 @@ def assert_reduces_at_most(
     widest = _counted(call, arguments).widest
     assert_that(
         _within(call, "width", widest, width),
-<<<<<<< HEAD
         f"a sum, a maximum, a softmax or a product runs over {widest} elements at once, but at "
         f"most {width} are allowed",
-=======
-        f"a sum, product, maximum or softmax runs over {widest} elements at once, and at most "
-        f"{width} are allowed",
->>>>>>> words-b
     )
 
 
@@ -148,13 +129,8 @@ def assert_uses(
 ) -> None:
     """Fail unless the result depends on one of these torch functions.
 
-<<<<<<< HEAD
     The student's code runs twice. In the second run, these functions return changed results. Then
     the code's result must change too: otherwise the code calls the functions only for show.
-=======
-    The student's code runs twice. In the second run, these functions return changed results, and
-    the code's result must change too. Otherwise the code calls the functions only for show.
->>>>>>> words-b
     """
     seen: Observation = call.observe(*arguments)
     wanted = " or ".join(functions[:2])

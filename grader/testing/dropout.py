@@ -33,13 +33,8 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
     share = is_zero.double().mean().item()
     assert_that(
         abs(share - p) < furthest_share(p, is_zero.numel()),
-<<<<<<< HEAD
         f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}; chance gives such "
         "a share once in a billion times",
-=======
-        f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}; chance alone "
-        "makes such a difference once in a billion times",
->>>>>>> words-b
     )
     assert_that(bool((dropped[~visible] == 0).all()), "a hidden key got some weight")
     # With 16 sentences and more than 8 tokens, the patterns below do not occur by chance.

@@ -26,11 +26,7 @@ def assert_gradients_agree(
     """Fail unless `theirs` and `ours` give the same gradients of a random projection of the result.
 
     The gradients of floating-point arguments are compared. If `theirs` is a module that has adopted
-<<<<<<< HEAD
     the weights of `ours`, the gradients of these weights are compared too. `of` picks the part of
-=======
-    the weights of `ours`, the gradients of the parameters are compared too. `of` picks the part of
->>>>>>> words-b
     the result to differentiate.
     """
     their_arguments, our_arguments = _leaves(arguments), _leaves(arguments)
@@ -71,11 +67,7 @@ def _push_back(result: Any, make: Make) -> None:
 def _remember_weights(
     theirs: RemoteModule, found: Sequence[tuple[str, Tensor | None, Tensor]]
 ) -> None:
-<<<<<<< HEAD
     """Record which gradients of weights are wrong: a diagnosis can recognise a mistake by them."""
-=======
-    """Record which weights have wrong gradients, so that a diagnosis can recognise a mistake."""
->>>>>>> words-b
     for role, actual, expected in found:
         if actual is None:
             theirs.remember(f"no gradient of {role}")

@@ -29,14 +29,10 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
-<<<<<<< HEAD
     """Fail if the student's code changes an argument: a tensor, or the weights of a model.
 
     `call` is a proxy.
     """
-=======
-    """Fail if the student's code changes a tensor, or a model's weights, among its arguments."""
->>>>>>> words-b
     owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
@@ -99,13 +95,8 @@ def assert_unmoved(
 ) -> None:
     """Fail unless results before and after a change agree; `why` is the message.
 
-<<<<<<< HEAD
     There are other messages for a result that has NaN, and for a result that differs between two
     calls with the same input. `again` computes `before` once more to find out.
-=======
-    If the result has NaN, the message says that instead. If the result varies without any change,
-    the message says that: `again` computes `before` once more.
->>>>>>> words-b
     """
     if agree(before, after, within):
         return
@@ -125,11 +116,7 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
     before = call(x)
     for cut in range(1, tokens):
         changed = x.clone()
-<<<<<<< HEAD
         # The new values are far from the old values, and are not multiples of the old values.
-=======
-        # The new values are far from the old values, and not a multiple of them.
->>>>>>> words-b
         changed.narrow(dim, cut, tokens - cut).mul_(-2.0).add_(1.0)
         after = call(changed)
 
@@ -175,13 +162,8 @@ def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
     try:
         call(*moved)
     except StudentRaised as raised:
-<<<<<<< HEAD
         # Tensors on the device meta have no values. Right code may look at a value; torch then
         # raises an error about the missing values, and this error is accepted.
-=======
-        # The device meta has no values. Right code may check a value; then torch raises an error
-        # that says that there is no value. The same error from the student's code does not count.
->>>>>>> words-b
         no_values = ("meta tensor", "data-independent")
         if not (raised.by_torch and any(text in raised.text.lower() for text in no_values)):
             raise
@@ -196,11 +178,7 @@ def assert_refuses(
     try:
         call(*arguments)
     except StudentRaised as raised:
-<<<<<<< HEAD
         # The exception of an unfinished stub or of a lost process does not count as a refusal.
-=======
-        # An unfinished stub's exception, or a forbidden operation's, does not refuse the arguments.
->>>>>>> words-b
         if not raised.ordinary:
             raise
         if isinstance(call, RemoteClass | RemoteFunction | RemoteModule):
