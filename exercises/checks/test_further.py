@@ -270,9 +270,9 @@ LOW = {"within": LARGE_SCORES, "what": "the output when all scores are very low"
 
 
 def two_latent_modules(student, reference):
-    """The student's module and ours, of three heads of four features, with the same weights."""
-    theirs = student.LatentCachedAttention(5, 12, 3, 4)
-    ours = reference.LatentCachedAttention(5, 12, 3, 4)
+    """The student's module and ours, of four heads of three features, with the same weights."""
+    theirs = student.LatentCachedAttention(5, 12, 4, 6)
+    ours = reference.LatentCachedAttention(5, 12, 4, 6)
     adopt(theirs, ours)
     return theirs, ours
 
