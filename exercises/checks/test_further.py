@@ -448,7 +448,8 @@ def test_latent_cached_attention_hides_the_future_below_minus_a_hundred(student,
 # --- RotaryAttention -----------------------------------------------------------------------------
 
 THREE_TOKENS = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]]])
-# Heads of four features have a fast pair and a slow one, which hardly turns in a few tokens.
+# Heads of four features have a fast pair and a slow pair. In a few tokens, the slow pair hardly
+# turns.
 SLOW = [2, 3, 6, 7, 10, 11]
 
 
