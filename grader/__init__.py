@@ -1,7 +1,7 @@
 """attention-grader: exercises and an autograder for self-attention in PyTorch.
 
 The engine knows no exercise by name. It reads a course folder (``course.toml``, stubs, checks,
-references, hidden graders) at run time. ``grader/README.md`` lists the engine's folders.
+references, hidden tests) at run time. ``grader/README.md`` lists the engine's folders.
 
 In a notebook, ``grader.check("softmax_naive")`` checks the answer in its cells,
 ``grader.hint("softmax_naive")`` gives the next hint, and ``grader.heatmap(weights)`` shows a

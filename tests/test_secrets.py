@@ -127,7 +127,7 @@ def ask(desk: Desk, text: str, function: str, *arguments: Any) -> Any:
     )
     session = Session(desk.backend.open, opening, LIMITS)
     try:
-        session.begin_test(1)
+        session.begin_case(1)
         (outcome,) = session.run(wire.Invoke(function, [payload.pack(a) for a in arguments], [], 1))
         assert isinstance(outcome, wire.Returned), outcome
         return payload.unpack(outcome.value)

@@ -282,7 +282,7 @@ def test_apply_dropout_keeps_the_average(student, make):
     assert_that(
         abs(average - 1) < 0.05,
         f"10,000 weights of 1 should still be about 1 on average when 30% of them are dropped, "
-        f"and they are {average:.2f}: how much must the survivors grow?",
+        f"but their average is {average:.2f}: how much must the kept weights grow?",
     )
 
 

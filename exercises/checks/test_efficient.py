@@ -204,7 +204,7 @@ def test_softmax_online_looks_at_one_block_at_a_time(student, make):
 
 @rung.efficiency("softmax_online", rules=("once",))
 def test_softmax_online_takes_maximum_and_sum_in_one_pass(student, make):
-    """Exponentials of the first block are taken before the maximum of the next."""
+    """Exponentials of the first block are taken before the maximum of the next block."""
     small, large = make.normal(queries=2, n=20), make.normal(queries=2, n=60)
     assert_maxima_do_not_run_ahead(student.softmax_online, (small, 10), (large, 10))
 
@@ -613,7 +613,8 @@ def test_attention_backward_has_no_loop_over_tokens(student, make):
 @rung.efficiency("attention_backward", rules=("cost",))
 def test_attention_backward_costs_no_more_than_sixteen_forward_passes(student, make):
     """The work is at most sixteen times that of the forward pass."""
-    batch, tokens, d = 1, 96, 5  # so many that work of tokens³ would exceed the limit
+    # 96 tokens are enough: work that grows with the cube of the tokens exceeds the limit.
+    batch, tokens, d = 1, 96, 5
     forward = 2 * batch * tokens**2 * d  # multiply-adds of the two products
     assert_work_at_most(student.attention_backward, 16 * forward, *four(make, batch, tokens, d))
 

@@ -270,9 +270,9 @@ LOW = {"within": LARGE_SCORES, "what": "the output when all scores are very low"
 
 
 def two_latent_modules(student, reference):
-    """The student's module and ours, of three heads of four features, with the same weights."""
-    theirs = student.LatentCachedAttention(5, 12, 3, 4)
-    ours = reference.LatentCachedAttention(5, 12, 3, 4)
+    """The student's module and ours, of four heads of three features, with the same weights."""
+    theirs = student.LatentCachedAttention(5, 12, 4, 6)
+    ours = reference.LatentCachedAttention(5, 12, 4, 6)
     adopt(theirs, ours)
     return theirs, ours
 
@@ -448,7 +448,8 @@ def test_latent_cached_attention_hides_the_future_below_minus_a_hundred(student,
 # --- RotaryAttention -----------------------------------------------------------------------------
 
 THREE_TOKENS = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]]])
-# Heads of four features have a fast pair and a slow one, which hardly turns in a few tokens.
+# Heads of four features have a fast pair and a slow pair. In a few tokens, the slow pair hardly
+# turns.
 SLOW = [2, 3, 6, 7, 10, 11]
 
 

@@ -555,9 +555,10 @@ def test_sample_next_takes_a_temperature_of_zero(student, reference):
 
 @rung.property("sample_next", rules=("none",))
 def test_sample_next_takes_a_large_top_k(student, reference):
-    """None and a top_k beyond the vocabulary keep all ids."""
+    """None, a top_k beyond the vocabulary and a top_p of 1 keep all ids."""
     assert_chooses(student, reference, few_ids(), [0.05, 0.6], 1.0, 9, None)
     assert_chooses(student, reference, few_ids(), [0.05, 0.6], 1.0, None, None)
+    assert_chooses(student, reference, few_ids(), [0.05, 0.6], 1.0, None, 1.0)
 
 
 @rung.property("sample_next", rules=("ends",))

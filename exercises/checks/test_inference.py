@@ -238,7 +238,7 @@ def test_causal_mask_after_has_a_row_per_new_token(student):
 
 @rung.value("causal_mask_after")
 def test_causal_mask_after_hides_the_key_of_the_example(student):
-    """Of two new tokens after three, the first may not look at the second."""
+    """With two new tokens after three, the first new token may not look at the second."""
     expected = torch.tensor([[False, False, False, False, True], [False] * 5])
     assert_agrees(student.causal_mask_after(3, 2), expected, what="the mask of the example")
 

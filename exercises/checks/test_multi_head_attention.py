@@ -155,8 +155,8 @@ def assert_follows_qkv_bias(theirs, ours, biased, ours_biased):
     for found, when in ((adoption.missing, "by default"), (missing, "with qkv_bias=True")):
         assert_that(
             last not in found,
-            f"{when}, the bias of the last layer could not be found: qkv_bias is about queries, "
-            "keys and values, and the last layer has a bias in any case",
+            f"{when}, the bias of the last layer could not be found: qkv_bias concerns queries, "
+            "keys and values, but the last layer always has a bias",
         )
     unmade = [role for role in missing if role != last]
     assert_that(
@@ -201,9 +201,8 @@ def test_wrapper_shows_its_parameters(student):
     count = sum(parameter.numel() for parameter in parameters.values())
     assert_that(
         count >= 72,
-        "two heads with three projections of 3 * 4 weights have 72 weights together, and "
-        f".parameters() shows {count}: a module finds its parts where torch looks for them, and "
-        "torch does not look into plain lists",
+        "two heads with three projections of 3 * 4 weights have 72 weights together, but "
+        f".parameters() shows {count}: torch does not find modules in plain lists",
     )
 
 
@@ -425,7 +424,7 @@ def test_multi_head_attention_keeps_its_heads_apart(student, reference, make):
 
 @rung.property("MultiHeadAttention", rules=("bias",))
 def test_multi_head_attention_has_biases_only_when_asked(student, reference):
-    """Queries, keys and values have no bias unless asked; the last layer always has a bias."""
+    """Queries, keys and values have no bias by default; the last layer always has a bias."""
     assert_follows_qkv_bias(
         student.MultiHeadAttention(4, 6, 7, 0.0, 2),
         reference.MultiHeadAttention(4, 6, 7, 0.0, 2),

@@ -200,7 +200,7 @@ class Course:
     def tests_of(self, names: Collection[str] = ()) -> dict[Path, bool]:
         """Map the test files of these exercises' units to whether their tests are hidden.
 
-        The files are public checks and hidden graders. If `names` is empty, the files of all units
+        The files are public checks and hidden tests. If `names` is empty, the files of all units
         are returned.
         """
         names = names or self.exercises.keys()
@@ -219,7 +219,7 @@ class Course:
         return self.recorded.is_dir() or answers.resolve() != self.folder
 
     def grader_files(self) -> list[Path]:
-        """The files of hidden graders in teaching order, and then further private files."""
+        """The files of hidden tests in teaching order, and then further private files."""
         names = [f"test_{unit.name}.py" for unit in self.units]
         more: list[Path] = []
         if self.private is not None:
@@ -247,7 +247,7 @@ class Course:
         return {unit.name: self.reference_file(unit.name) for unit in self.units}
 
     def require_solutions(self, command: str) -> None:
-        """Raise `CallError` unless the course has references and hidden graders."""
+        """Raise `CallError` unless the course has references and hidden tests."""
         if not self.has_solutions:
             raise CallError(
                 f"`grader {command}` needs the folder {self.solutions}, which is missing: "

@@ -159,11 +159,11 @@ def show_verdict(
         _picture(console, finding)
     for finding in verdict.findings:
         if not finding.bare and (detail or not finding.quiet):
-            _finding(console, finding, drawn_already=finding in early)
+            _show_finding(console, finding, drawn_already=finding in early)
     _below(console, 4, verdict.left_unchecked, "dim")
 
 
-def _finding(console: Console, finding: Finding, *, drawn_already: bool) -> None:
+def _show_finding(console: Console, finding: Finding, *, drawn_already: bool) -> None:
     line = Text.assemble(signed(finding.wording), finding.title)
     if finding.status in ("timeout", "memory", "crashed"):
         line.append(f"  ({finding.status})", style="red")

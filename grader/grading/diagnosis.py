@@ -27,7 +27,7 @@ NEARER = 0.1  # the largest gap to a named mistake, as a share of the gap to the
 MOST_RESULTS = 2**19  # bytes of one case's results; every case of our course has fewer
 
 
-def kept(results: Sequence[CallResult]) -> tuple[CallResult, ...]:
+def within_size(results: Sequence[CallResult]) -> tuple[CallResult, ...]:
     """The results of a case's calls; empty if they exceed `MOST_RESULTS`."""
     return tuple(results) if sum(map(weight, results)) <= MOST_RESULTS else ()
 

@@ -43,7 +43,7 @@ from grader.records.grade import (
     TestResult,
     TestStatus,
     from_thousandths,
-    share_out,
+    split_points,
 )
 from grader.sandbox.session import StudentLost
 
@@ -68,7 +68,7 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
         status, notes = submission.status, []
         message = "; ".join(submission.problems) or "no .py file and no notebook was submitted"
         lost = StudentLost("crashed", message)
-        exercises = [_all_missing(desk, name, lost, "missing") for name in desk.tests]
+        exercises = [_without_tests(desk, name, lost, "missing") for name in desk.tests]
     else:
         try:
             with desk.seat(submission) as seat:
@@ -76,7 +76,7 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
                 notes += sentences.unreadable(seat.listing.found)
                 exercises = grade_exercises(desk, seat)
         except StudentLost as lost:  # the process ended while it read the submission's text
-            exercises = [_all_missing(desk, name, lost, lost.status) for name in desk.tests]
+            exercises = [_without_tests(desk, name, lost, lost.status) for name in desk.tests]
         except HostFault as fault:
             status, message = "grader_error", str(fault)
         except Exception:  # a fault of the grader must neither end the batch nor cost points
@@ -141,7 +141,7 @@ def grade_alone(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
 class _Attempt:
     """The results of one exercise's tests."""
 
-    own: list[TestResult]  # the engine's own checks: the answer exists, its signature is right
+    engine: list[TestResult]  # the engine's own checks: the answer exists, its signature is right
     results: list[TestResult]
     answers: Answers = field(default_factory=dict)  # the outcomes of all cases
     known: Variant | None = None  # the known mistake that gives the same results
@@ -152,7 +152,7 @@ class _Attempt:
 
         `bases` has the result that names wrong bases, if there are any.
         """
-        return [*self.own, *bases, *([self.forbidden] if self.forbidden else [])]
+        return [*self.engine, *bases, *([self.forbidden] if self.forbidden else [])]
 
     @property
     def wrong(self) -> bool:
@@ -204,19 +204,19 @@ class Climb:
         self.name = name
         self._desk, self._seat = desk, seat
         self._found = seat.calls.found[name]
-        self._own = [_exists(self._found, seat.session.in_cells)]
+        self._engine = [_exists(self._found, seat.session.in_cells)]
         self._top = len(rung.order)  # tests of higher rungs do not run
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: dict[CaseName, Given] = {}
-        if self._own[0].status == "passed":
-            self._own.append(_signature(self._found, desk.oracle.contracts[name]))
+        if self._engine[0].status == "passed":
+            self._engine.append(_signature(self._found, desk.oracle.contracts[name]))
         if self.hindrance is not None:
             self._top = NOWHERE
 
     @property
     def hindrance(self) -> TestResult | None:
         """The failed check because of which no test can run; None if tests can run."""
-        return self._own[-1] if self._own[-1].status != "passed" else None
+        return self._engine[-1] if self._engine[-1].status != "passed" else None
 
     def cases(self, tests: Iterable[Test]) -> Iterator[tuple[Test, Case, Transcript]]:
         """Play the cases of each test, up to the test's first case that does not pass.
@@ -239,7 +239,7 @@ class Climb:
             timeout = played.status == "timeout"
             self._top = min(self._top, NOWHERE if timeout else rung.order.index(test.rung))
 
-    def counted(self, test: Test, played: Transcript) -> Transcript:
+    def unless_evaded(self, test: Test, played: Transcript) -> Transcript:
         """The transcript; it becomes failed if the answer hides operations that the test counts."""
         if test.rung != "efficiency" or not played.passed or not self._found.evasions:
             return played
@@ -278,31 +278,31 @@ class Climb:
         tests = [test for test in self._desk.tests[self.name] if test.hidden is hidden]
         for test, case, played in self.cases(tests):
             self._answers[test.key, case.label] = played.given
-            counted, at = self.counted(test, played), "" if played.passed else case.label
+            judged, at = self.unless_evaded(test, played), "" if played.passed else case.label
             broken: Mapping[str, str] = {}
-            if counted.status not in WITHOUT_RULES:
-                keys = (RETURNS,) if counted.misshapen else case.rules
+            if judged.status not in WITHOUT_RULES:
+                keys = (RETURNS,) if judged.misshapen else case.rules
                 broken = self._desk.rules(self.name, keys)
             self._results[test.key] = _result(  # replaces the result of the case before
-                test, counted.status, counted.message, counted.picture, at, broken
+                test, judged.status, judged.message, judged.picture, at, broken
             )
 
     def attempt(self) -> _Attempt:
         """The results of all tests; wrong results name the known mistake that explains them."""
-        there = self._own[0].status
+        there = self._engine[0].status
         rest: TestStatus = "missing" if there == "missing" else "skipped"
         results = [
             self._results.get(test.key) or _result(test, rest)
             for test in self._desk.tests[self.name]
         ]
         if there != "passed":
-            return _Attempt(self._own, results)
+            return _Attempt(self._engine, results)
         diagnosis = self._desk.diagnosis
         failed = any(result.status in WRONG for result in results)
         known = diagnosis.name(self.name, self._answers) if diagnosis and failed else None
         if known is not None:
             results = _named(results, known.title, known.hint)
-        return _Attempt(self._own, results, self._answers, known, self.forbidden())
+        return _Attempt(self._engine, results, self._answers, known, self.forbidden())
 
 
 def _behaving(attempt: _Attempt, lines: tuple[str, ...]) -> _Attempt:
@@ -408,7 +408,7 @@ def _scored(
     exercise = desk.course.exercises[name]
     any_hidden = any(result.hidden for result in results)
     weights = [r.max if r.hidden or not any_hidden else 0.0 for r in results]
-    shares = share_out(exercise.thousandths, weights)
+    shares = split_points(exercise.thousandths, weights)
     voided = any(one.name == OPERATIONS and one.status == "failed" for one in engine_checks)
     earned = [
         share if result.status == "passed" and not voided else 0
@@ -416,7 +416,7 @@ def _scored(
     ]
     missed = _missed(desk, name, results)
     if missed and 2 * sum(earned) > exercise.thousandths:
-        earned = share_out(exercise.thousandths // 2, [float(points) for points in earned])
+        earned = split_points(exercise.thousandths // 2, [float(points) for points in earned])
         engine_checks = [*engine_checks, _heart(desk, name, missed)]
     tests = [
         msgspec.structs.replace(
@@ -458,7 +458,7 @@ def _heart(desk: Desk, name: str, missed: Sequence[str]) -> TestResult:
     )
 
 
-def _all_missing(desk: Desk, name: str, lost: StudentLost, status: TestStatus) -> ExerciseResult:
+def _without_tests(desk: Desk, name: str, lost: StudentLost, status: TestStatus) -> ExerciseResult:
     first = TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=lost.text)
     rest: TestStatus = "missing" if status == "missing" else "skipped"
     return _scored(desk, name, [first], [_result(test, rest) for test in desk.tests[name]])

@@ -20,7 +20,7 @@ from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
 from grader.feedback.margins import Margin
 from grader.grading.desk import Desk, Seat
-from grader.grading.diagnosis import kept
+from grader.grading.diagnosis import within_size
 from grader.grading.replays import Given
 from grader.proxies.calls import Seen, StudentRaised
 from grader.records.faults import CallError
@@ -52,7 +52,9 @@ class Transcript:
     def given(self) -> Given:
         """The outcome for a diagnosis: the results of the calls if the case is wrong."""
         counts = self.status in WRONG
-        return Given(self.passed, kept(self.seen.evidence()) if counts else (), self.seen.used())
+        return Given(
+            self.passed, within_size(self.seen.evidence()) if counts else (), self.seen.used()
+        )
 
 
 def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) -> Transcript:

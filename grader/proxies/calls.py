@@ -121,7 +121,7 @@ class Calls:
     def begin(self, seed: int, exercise: str, memory_mb: int | None, hidden: bool) -> None:
         """Begin a case: add the last case's record to `before`, and empty `seen`."""
         self.end()
-        self.session.begin_test(seed, exercise, memory_mb)
+        self.session.begin_case(seed, exercise, memory_mb)
         self._hidden = hidden
 
     def end(self) -> None:

@@ -82,9 +82,11 @@ def grouped(infos: Sequence[ParameterInfo], *, by_last: bool, by_shape: bool) ->
     `by_shape`, only vectors are biases, since people also call matrices ``b`` or ``bq``.
     """
     found: dict[tuple[str, bool], list[ParameterInfo]] = {}
+    hand_written = _in_hand_written_layers(infos)
     for info in infos:
-        suffix = SUFFIX.search(info.path)
-        steps = SUFFIX.sub("", info.path).split(".")
+        path = hand_written.get(info.path, info.path)
+        suffix = SUFFIX.search(path)
+        steps = SUFFIX.sub("", path).split(".")
         last = len(steps) - 1 if by_last else None
         bare = [step if n == last else NUMBER.sub("", step) for n, step in enumerate(steps)]
         key = ".".join(step for step in bare if step) + (suffix.group() if suffix else "")
@@ -94,3 +96,27 @@ def grouped(infos: Sequence[ParameterInfo], *, by_last: bool, by_shape: bool) ->
         Group(key, tuple(sorted(group, key=lambda info: numbers(info.path))), added)
         for (key, added), group in found.items()
     ]
+
+
+def _in_hand_written_layers(infos: Sequence[ParameterInfo]) -> dict[str, str]:
+    """The paths in layers that a student wrote, each with the path that it would have in nn.Linear.
+
+    Such a layer has a matrix and at most one vector, and there are several layers of its kind. So
+    the name of the matrix, such as ``w`` in ``w1.w`` and ``w2.w``, cannot say what it is for.
+    """
+    layers: dict[str, list[ParameterInfo]] = {}
+    for info in infos:
+        layers.setdefault(info.path.rpartition(".")[0], []).append(info)
+    kinds: dict[str, list[list[ParameterInfo]]] = {}
+    for held in layers.values():
+        matrices = [info for info in held if not is_vector(info.shape)]
+        if len(matrices) == 1 and len(held) <= 2 and not held[0].owner:
+            kinds.setdefault(matrices[0].path.rpartition(".")[2], []).append(held)
+    return {
+        info.path: f"{path}.{'bias' if is_vector(info.shape) else 'weight'}"
+        for same in kinds.values()
+        if len(same) > 1
+        for held in same
+        for info in held
+        if (path := info.path.rpartition(".")[0])
+    }

@@ -177,7 +177,7 @@ def from_thousandths(points: int) -> float:
     return points / THOUSAND
 
 
-def share_out(total: int, weights: list[float]) -> list[int]:
+def split_points(total: int, weights: list[float]) -> list[int]:
     """Split `total` thousandths by weight into integers whose sum is `total`.
 
     Uses the largest-remainder method.

@@ -82,7 +82,7 @@ def share(
     else:
         with environment(SAFE_PATH), _starter(order) as start:
             pool = _Pool(partial(start, work), items, set_aside)
-            yield from _share_out(pool, min(jobs, len(items)))
+            yield from _in_pool(pool, min(jobs, len(items)))
 
 
 # --- lost workers --------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class _Pool(Generic[WorkItem, Result]):
             process.close()
 
 
-def _share_out(pool: _Pool[WorkItem, Result], jobs: int) -> Iterator[Result]:
+def _in_pool(pool: _Pool[WorkItem, Result], jobs: int) -> Iterator[Result]:
     with closing(pool):
         try:
             yield from pool.results(jobs)

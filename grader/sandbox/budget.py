@@ -53,7 +53,7 @@ class Budget:
     """
 
     def __init__(self, test_seconds: float, submission_seconds: float) -> None:
-        """Set the limits: CPU seconds for each test, and for the submission."""
+        """Set the limits: CPU seconds for each case of a test, and for the submission."""
         self._test_limit, self._submission_limit = test_seconds, submission_seconds
         self._gone = Used()  # the time of processes that have ended
         self._timeouts = 0
@@ -64,16 +64,16 @@ class Budget:
         self._test_from = Used()  # the submission's time when the running test began
         self._wall_from = self._opened = time.monotonic()
 
-    def begin_test(self, exercise: str, running: Used) -> None:
-        """Begin the time of a test; after several time-outs, a test gets less time."""
+    def begin_case(self, exercise: str, running: Used) -> None:
+        """Begin the time of a test's case; after several time-outs, a case gets less time."""
         if self._timeouts == self._timeouts_then:
             self._ending.add(self._exercise)
         self._exercise, self._timeouts_then = exercise, self._timeouts
         self._test_seconds = self._seconds_for(exercise)
-        self.restart_test(running)
+        self.restart_case(running)
 
-    def restart_test(self, running: Used) -> None:
-        """Begin the running test's time anew, for a fresh process after a kill."""
+    def restart_case(self, running: Used) -> None:
+        """Begin the running case's time anew, for a fresh process after a kill."""
         self._test_from = self._gone + running
         self._wall_from = time.monotonic()
 

@@ -74,7 +74,7 @@ AT_ONCE = 2**16  # the most bytes to read from a socket at once
 
 
 @dataclass
-class _Ordered:
+class _ForkRequest:
     """An order to the warm process to fork a jail, and the reply, if it has been read."""
 
     limits: Limits
@@ -114,7 +114,7 @@ class Warm:
             raise CallError(f"{WITHOUT} takes names of layers: {' '.join(LAYERS[1:])}")
         # A second warm process with all of torch, started when an answer needs it.
         self._with_more: Warm | None = None
-        self._ahead: _Ordered | None = None
+        self._ahead: _ForkRequest | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: Ready | None = None
         self.forker = 0  # the number of the current warm process: 1 for the first that was started
@@ -220,39 +220,39 @@ class Warm:
         If the jail forked in advance is taken, orders another.
         """
         if self._ahead is None:
-            self._ahead = self._order(limits)
+            self._ahead = self._request_fork(limits)
         self._await_reply(self._ahead)
         if self._ahead.limits != limits:  # some tests set their own memory limit
-            return self._delivered(self._await_reply(self._order(limits)))
-        ordered, self._ahead = self._ahead, None
-        jail = self._delivered(ordered)
-        self._ahead = self._order(limits)
+            return self._delivered(self._await_reply(self._request_fork(limits)))
+        request, self._ahead = self._ahead, None
+        jail = self._delivered(request)
+        self._ahead = self._request_fork(limits)
         return jail
 
-    def _order(self, limits: Limits) -> _Ordered:
+    def _request_fork(self, limits: Limits) -> _ForkRequest:
         if "process" in self.ready.missing:
             raise HostFault(f"no jail can be made: {self.ready.missing['process']}")
         ours, theirs = socket.socketpair()
         with theirs:
             command = Fork(int(limits.submission_seconds), limits.memory_mb)
             socket.send_fds(self._control, [msgspec.msgpack.encode(command)], [theirs.fileno()])
-        return _Ordered(limits, ours)
+        return _ForkRequest(limits, ours)
 
-    def _await_reply(self, ordered: _Ordered) -> _Ordered:
+    def _await_reply(self, request: _ForkRequest) -> _ForkRequest:
         """Read the reply to an order; must be called before the next command is sent."""
-        if ordered.answer is None:
-            ordered.answer, ordered.descriptors, _, _ = socket.recv_fds(self._control, 256, 1)
-        return ordered
+        if request.answer is None:
+            request.answer, request.descriptors, _, _ = socket.recv_fds(self._control, 256, 1)
+        return request
 
-    def _delivered(self, ordered: _Ordered) -> Jail:
-        answer = ordered.answer or b""
-        if not ordered.descriptors:
-            ordered.close()
+    def _delivered(self, request: _ForkRequest) -> Jail:
+        answer = request.answer or b""
+        if not request.descriptors:
+            request.close()
             if answer:
                 raise HostFault(f"no jail can be made: {msgspec.msgpack.decode(answer)}")
             raise BrokenPipeError("the warm process has ended")
         pid = msgspec.msgpack.decode(answer, type=int)
-        return Jail(self, ordered.connection, pid, ordered.descriptors[0])
+        return Jail(self, request.connection, pid, request.descriptors[0])
 
     def reap(self, pid: int, forker: int) -> int:
         """The signal that ended a jail, or the jail's exit code times minus one.

@@ -196,10 +196,10 @@ class Session:
     def _forbids(self, exercise: str) -> tuple[str, ...]:
         return self._forbidden_by.get(exercise, ())
 
-    def begin_test(self, seed: int, exercise: str = "", memory_mb: int | None = None) -> None:
-        """Forget handles, seed the guest's random generators, and set the test's time and memory.
+    def begin_case(self, seed: int, exercise: str = "", memory_mb: int | None = None) -> None:
+        """Begin a case of a test: forget handles, seed the guest's generators, set time and memory.
 
-        A process cannot get forbidden functions back, nor change its memory limit. Therefore a test
+        A process cannot get forbidden functions back, nor change its memory limit. Therefore a case
         with other forbidden functions or another memory limit gets a fresh process.
         """
         self._answered.clear()
@@ -211,7 +211,7 @@ class Session:
             self._forbidden, self._memory_mb = self._forbids(exercise), memory_mb
         if self._channel is None:
             self._retrying(self._start)
-        self._budget.begin_test(exercise, self._used())
+        self._budget.begin_case(exercise, self._used())
         self._queue = [wire.Seed(seed)]
         self.handles = count(1)
 
@@ -269,7 +269,7 @@ class Session:
         """
         if self._repeats:
             self._start()
-            self._budget.restart_test(self._used())
+            self._budget.restart_case(self._used())
             for earlier in self._answered:
                 self._exchange(earlier, self._time_left())
         return self._exchange(request, self._time_left())

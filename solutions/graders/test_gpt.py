@@ -672,10 +672,12 @@ def test_sample_next_is_greedy_at_temperature_zero(student, reference, settings)
 
 @rung.property("sample_next", rules=("none",))
 @pytest.mark.parametrize(
-    "settings", [(1.0, None, None), (1.0, 8, None), (0.8, 9, 0.75), (1.0, 1000, None)], ids=str
+    "settings",
+    [(1.0, None, None), (1.0, 8, None), (0.8, 9, 0.75), (1.0, 1000, None), (1.0, None, 1.0)],
+    ids=str,
 )
 def test_sample_next_keeps_all_where_nothing_says_otherwise(student, reference, settings):
-    """None for top_k or top_p keeps all ids, and so does a top_k of vocab or more."""
+    """None for top_k or top_p keeps all ids, and so does a top_k of vocab or a top_p of 1."""
     assert_chooses(student, reference, eight(), FINE[::3], *settings)
 
 

@@ -1124,6 +1124,25 @@ class FeedForwardAsInGPT2(nn.Module):
         return self.dropout(self.c_proj(self.act(self.c_fc(x))))
 
 
+@accepted("FeedForward", "own-layers", "Numbered layers of one's own, with names that say nothing")
+class FeedForwardOwnLayers(nn.Module):
+    class Layer(nn.Module):
+        def __init__(self, wide, high):
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(high, wide) / wide**0.5)
+            self.shift = nn.Parameter(torch.zeros(high))
+
+        def forward(self, x):
+            return x @ self.w.mT + self.shift
+
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.l1, self.l2 = self.Layer(d_model, d_hidden), self.Layer(d_hidden, d_model)
+
+    def forward(self, x):
+        return self.l2(nn.functional.gelu(self.l1(x)))
+
+
 @accepted("FeedForward", "matrices", "Matrices and vectors instead of nn.Linear")
 class FeedForwardMatrices(nn.Module):
     def __init__(self, d_model, d_hidden):
@@ -1476,6 +1495,26 @@ class SwiGLUFusedGateLast(nn.Module):
     def forward(self, x):
         up, gate = self.project(x).tensor_split(2, dim=-1)
         return self.back(up * F.silu(gate))
+
+
+@accepted("SwiGLU", "own-layers", "Numbered layers of one's own, as in a course on language models")
+class SwiGLUOwnLayers(nn.Module):
+    class Layer(nn.Module):
+        def __init__(self, wide, high):
+            super().__init__()
+            self.W = nn.Parameter(torch.randn(high, wide) / wide**0.5)
+
+        def forward(self, x):
+            return torch.einsum("...i,oi->...o", x, self.W)
+
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.w1, self.w3 = self.Layer(d_model, d_hidden), self.Layer(d_model, d_hidden)
+        self.w2 = self.Layer(d_hidden, d_model)
+
+    def forward(self, x):
+        gate = self.w1(x)
+        return self.w2(gate * gate.sigmoid() * self.w3(x))
 
 
 @accepted("SwiGLU", "matrices", "Matrices, called as in the paper")

@@ -16,7 +16,7 @@ import torch
 from grader.course.course import Course
 from grader.course.tensors import Make
 from grader.grading.desk import Desk
-from grader.grading.diagnosis import kept, same
+from grader.grading.diagnosis import same, within_size
 from grader.grading.ladder import grade_submission
 from grader.grading.opening import sheet_of
 from grader.grading.order import Order, basis
@@ -132,8 +132,8 @@ def test_a_mistake_that_shows_in_some_tests_only_must_explain_all_that_fail(
 def test_very_large_wrong_results_are_not_kept_for_a_diagnosis(desk: Desk, right: str) -> None:
     text = "def center(x):\n    return x.new_zeros(10**6)"
     assert named(told(desk, right, text, "center")) == {None}
-    assert kept([payload.pack(torch.zeros(10**6))]) == ()
-    assert len(kept([payload.pack([torch.zeros(10), {"a": 1.0}, "text", None])])) == 1
+    assert within_size([payload.pack(torch.zeros(10**6))]) == ()
+    assert len(within_size([payload.pack([torch.zeros(10), {"a": 1.0}, "text", None])])) == 1
 
 
 SLIGHT = {"+ 5e-5": {"A little is added"}, "+ 2e-5": {None}, "+ 9e-5": {None}}

@@ -19,7 +19,7 @@ from grader.grading.ladder import grade_exercises, grade_submission
 from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.faults import CallError
-from grader.records.grade import ExerciseResult, Grade, TestResult, share_out
+from grader.records.grade import ExerciseResult, Grade, TestResult, split_points
 from grader.sandbox.session import Channel, Limits
 from grader.wire import SourceText
 
@@ -394,7 +394,7 @@ def test_public_checks_carry_the_points_where_there_is_nothing_else(
     weights=st.lists(st.floats(0, 1000, allow_subnormal=False), min_size=1, max_size=12),
 )
 def test_shares_are_whole_and_fair_and_add_up(total: int, weights: list[float]) -> None:
-    shares = share_out(total, weights)
+    shares = split_points(total, weights)
     whole = sum(weights)
     assert sum(shares) == (total if whole else 0)
     for share, weight in zip(shares, weights, strict=True):
@@ -404,10 +404,10 @@ def test_shares_are_whole_and_fair_and_add_up(total: int, weights: list[float]) 
 
 
 def test_equal_weights_differ_by_one_thousandth_at_most() -> None:
-    assert share_out(1000, [1, 1, 1]) == [334, 333, 333]
-    assert share_out(1000, [2, 0, 1]) == [667, 0, 333]
-    assert share_out(0, [1, 2]) == [0, 0]
-    assert share_out(10, [0, 0]) == [0, 0]
+    assert split_points(1000, [1, 1, 1]) == [334, 333, 333]
+    assert split_points(1000, [2, 0, 1]) == [667, 0, 333]
+    assert split_points(0, [1, 2]) == [0, 0]
+    assert split_points(10, [0, 0]) == [0, 0]
 
 
 def test_the_same_submission_gets_the_same_grade_again(desk: Desk, right: str) -> None:

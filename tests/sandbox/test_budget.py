@@ -37,12 +37,12 @@ def time(wall: SimpleNamespace) -> Budget:
 
 
 def test_a_test_has_what_it_has_not_used_itself(time: Budget) -> None:
-    time.begin_test("center", Used(cpu=3.0))
+    time.begin_case("center", Used(cpu=3.0))
     assert time.left(Used(cpu=4.0)) == Left(PER_TEST - 1.0, "test")
 
 
 def test_what_a_process_used_still_counts_when_it_is_gone(time: Budget) -> None:
-    time.begin_test("center", Used(cpu=3.0, idle=1.0))
+    time.begin_case("center", Used(cpu=3.0, idle=1.0))
     time.note_end(Used(cpu=5.0, idle=2.5))
     assert time.left(Used(cpu=1.0)) == Left(PER_TEST - 3.0, "test", IDLE_TEST - 1.5)
     assert time.left(Used(idle=0.5)).idle_seconds == IDLE_TEST - 2.0
@@ -52,7 +52,7 @@ def test_what_a_process_used_still_counts_when_it_is_gone(time: Budget) -> None:
 def test_no_test_has_more_than_is_left_of_the_submission(
     time: Budget, used: float, whose: str
 ) -> None:
-    time.begin_test("center", Used(cpu=used))
+    time.begin_case("center", Used(cpu=used))
     left = time.left(Used(cpu=used))
     assert (left.seconds, left.whose) == (IN_ALL - used, whose)
     assert time.left_to_list(Used(cpu=used)).seconds == IN_ALL - used
@@ -61,7 +61,7 @@ def test_no_test_has_more_than_is_left_of_the_submission(
 def test_a_new_process_has_as_long_to_list_as_a_test_whatever_the_last_one_used(
     time: Budget,
 ) -> None:
-    time.begin_test("center", Used())
+    time.begin_case("center", Used())
     time.note_end(Used(cpu=PER_TEST))
     assert time.left_to_list(Used()) == Left(PER_TEST, "submission")
 
@@ -69,7 +69,7 @@ def test_a_new_process_has_as_long_to_list_as_a_test_whatever_the_last_one_used(
 def test_who_waits_uses_up_a_test_and_a_submission_by_the_clock_on_the_wall(
     time: Budget, wall: SimpleNamespace
 ) -> None:
-    time.begin_test("center", Used())
+    time.begin_case("center", Used())
     wall.now += WALL_FACTOR * 1.0
     assert time.left(Used()) == Left(PER_TEST - 1.0, "test")
     wall.now += WALL_FACTOR * (IN_ALL - 1.0)
@@ -78,10 +78,10 @@ def test_who_waits_uses_up_a_test_and_a_submission_by_the_clock_on_the_wall(
 
 
 def test_who_has_rested_for_long_may_still_rest_for_a_moment_in_each_test(time: Budget) -> None:
-    time.begin_test("center", Used())
+    time.begin_case("center", Used())
     assert time.left(Used()).idle_seconds == IDLE_TEST
     assert time.left(Used(idle=IDLE_TEST + 1.0)).idle_seconds == 0.0
-    time.begin_test("center", Used(idle=IDLE_SUBMISSION - 1.0))
+    time.begin_case("center", Used(idle=IDLE_SUBMISSION - 1.0))
     assert time.left(Used(idle=IDLE_SUBMISSION - 1.0)).idle_seconds == 1.0
     assert time.left(Used(idle=IDLE_SUBMISSION + 1.0)).idle_seconds == IDLE_MOMENT
 
@@ -91,9 +91,9 @@ def test_who_has_rested_for_long_may_still_rest_for_a_moment_in_each_test(time: 
 )
 def test_after_timeouts_a_test_has_little_time(time: Budget, timeouts: int, seconds: float) -> None:
     for _ in range(timeouts):
-        time.begin_test("endless", Used())
+        time.begin_case("endless", Used())
         time.note_timeout()
-    time.begin_test("endless", Used())
+    time.begin_case("endless", Used())
     assert time.left(Used()).seconds == seconds
 
 
@@ -101,9 +101,9 @@ def test_after_timeouts_a_test_has_little_time(time: Budget, timeouts: int, seco
 def test_an_exercise_that_has_come_to_an_end_has_more_after_timeouts(
     time: Budget, timeouts: int, seconds: float
 ) -> None:
-    time.begin_test("ends", Used())
+    time.begin_case("ends", Used())
     for _ in range(timeouts):
-        time.begin_test("endless", Used())
+        time.begin_case("endless", Used())
         time.note_timeout()
-    time.begin_test("ends", Used())
+    time.begin_case("ends", Used())
     assert time.left(Used()).seconds == seconds

@@ -132,7 +132,7 @@ class Inside:
             tuple(wire.Wanted(name, "inside", "") for name in names),
         )
         self.session = Session(warm.open, opening, LIMITS)
-        self.session.begin_test(1)
+        self.session.begin_case(1)
 
     def __call__(self, function: str, *arguments: Any) -> Any:
         packed = [payload.pack_input(argument) for argument in arguments]

@@ -54,7 +54,7 @@ class Unlisted(Busy):
 )
 def test_a_call_beyond_a_limit_is_told_which_one(limits: Limits, whose: str) -> None:
     session = Session(lambda _: Busy(1.5), wire.Open((), ()), limits)
-    session.begin_test(0)
+    session.begin_case(0)
     session.run()
     with pytest.raises(StudentLost, match=f"the time for this {whose} is used up") as caught:
         session.run()
@@ -75,7 +75,7 @@ def test_after_a_channel_that_lists_nothing_the_next_test_gets_another() -> None
     session = Session(lambda _: next(channels), wire.Open((), ()), Limits())
     session.close()
     with pytest.raises(StudentLost, match="the submission could not be listed"):
-        session.begin_test(0)
-    session.begin_test(0)
+        session.begin_case(0)
+    session.begin_case(0)
     assert session.run() == []
     assert (first.closed, unlisted.closed, last.closed) == (True, True, False)

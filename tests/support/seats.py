@@ -43,7 +43,7 @@ class Seat:
 
     def student(self, seed: int = 0, memory_mb: int | None = None) -> Any:
         """Begin a test, and return its proxies. Contracts type their results; mypy cannot."""
-        self.session.begin_test(seed, memory_mb=memory_mb)
+        self.session.begin_case(seed, memory_mb=memory_mb)
         return Student(self.calls)
 
     def reference(self, make: Make) -> Reference:
