@@ -150,7 +150,7 @@ def test_no_module_of_the_trusted_side_is_loaded(desk: Desk) -> None:
         "warm",
     )
 
-    shared = ("definitions", "frames", "models", "orders", "payload", "source")
+    shared = ("definitions", "frames", "ipython", "models", "payload", "source")
     rooms = {"grader", "grader.guest", "grader.wire"}
     rooms |= {f"grader.guest.{name}" for name in guest}
     assert ours <= rooms | {f"grader.wire.{name}" for name in shared}

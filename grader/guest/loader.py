@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from grader.wire import MAX_NAME, Found, FoundStatus, Listing, SourceText, Use, Wanted
-from grader.wire.definitions import OWN, discarded, evasions, find_definitions, possible
+from grader.wire.definitions import OWN, discarded, evasions, find_definitions, last_makers
 from grader.wire.source import (
     BRANCHING,
     CODE_PREFIX,
@@ -309,13 +309,13 @@ class LoadedSubmission:
 
     def _makers(self, name: str, before: Sequence[TopStatement]) -> list[TopStatement]:
         """The statements in `before` that may give a name its value, the last first."""
-        return possible([statement for statement in before if name in statement.makes])
+        return last_makers([statement for statement in before if name in statement.makes])
 
     def _final_makers(self, name: str, file: SourceFile) -> list[TopStatement]:
         """The statements that may give a name its final value: the answer's, or else the last."""
         self.winner(name)  # looks for the answer, unless it is known
         answers = [one for one in self._candidates.get(name, ()) if one.file is file]
-        return possible(answers[::-1]) or self._makers(name, file.statements)
+        return last_makers(answers[::-1]) or self._makers(name, file.statements)
 
     def _last_maker(self, name: str, before: Sequence[TopStatement]) -> TopStatement | None:
         """The last statement in `before` that may bind a name."""

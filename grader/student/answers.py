@@ -16,7 +16,7 @@ from grader.course.course import Course
 from grader.intake.files import read_files
 from grader.intake.own import own_files
 from grader.wire import KERNEL, SourceText, Wanted
-from grader.wire.definitions import find_definitions, possible, skeleton, skeletons
+from grader.wire.definitions import find_definitions, last_makers, skeleton, skeletons
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, read_file
 
 Digests = Mapping[str, str]  # the digest of each answer, by exercise; a stub has no digest
@@ -77,7 +77,7 @@ class _Answers:
             unit = self._course.unit_of[name]
             wanted = Wanted(name, unit, self._stubs.get(name, ""))
             found, candidates = find_definitions(wanted, self._files)
-            self._found[name] = found.status, possible(candidates[::-1])
+            self._found[name] = found.status, last_makers(candidates[::-1])
         return self._found[name]
 
     def _reached(self, first: Sequence[TopStatement]) -> set[str]:

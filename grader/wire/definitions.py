@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
-from grader.wire.source import DEFINITIONS, STAR, SourceFile, TopStatement
+from grader.wire.source import DEFINITIONS, STAR, SourceFile, TopStatement, definition_in
 
 # The attributes of syntax nodes that contain statements, exception handlers or cases.
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -89,7 +89,7 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Sequence[
         if name in statement.makes and not statement.is_import
     ]
     if kernel in files:
-        candidates = possible(candidates)[::-1]
+        candidates = last_makers(candidates)[::-1]
     written = [
         candidate
         for candidate in candidates
@@ -118,7 +118,7 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Sequence[
     return _describe(name, winner, notes), ranked
 
 
-def possible(statements: Sequence[TopStatement]) -> list[TopStatement]:
+def last_makers(statements: Sequence[TopStatement]) -> list[TopStatement]:
     """The statements that may give a name its last value, the last first.
 
     All of them are followed by statements that may not run, or may not bind the name.
@@ -180,14 +180,14 @@ def _is_stub(candidate: TopStatement, stub: str) -> bool:
 
 
 def _describe(name: str, winner: TopStatement, notes: list[str]) -> Found:
-    match winner.node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            arguments = _arguments(winner.node, method=False)
+    match definition_in(winner, name):
+        case ast.FunctionDef() | ast.AsyncFunctionDef() as node:
+            arguments = _arguments(node, method=False)
             return Found(name, "found", "function", winner.place, arguments, notes=notes)
-        case ast.ClassDef():
+        case ast.ClassDef() as node:
             methods = {
                 part.name: part
-                for part in winner.node.body
+                for part in node.body
                 if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
             }
             init, forward = methods.get("__init__"), methods.get("forward")

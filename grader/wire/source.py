@@ -31,12 +31,15 @@ FUTURE_ANNOTATIONS = 0x1000000
 CODE_PREFIX = "<submission>/"
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # Statements that may run, or not run, the statements inside.
-BRANCHING = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
+BRANCHING = (
+    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith),
+    *(ast.Try, ast.TryStar, ast.Match),
+)
 MAIN = "__main__"  # the name of the module that Python runs, as every notebook's cells see it
 STAR = "*"
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
-NOT_RUN = "makes this a {} cell: its code does not run in the notebook, and defines nothing"
+OTHER_CELL = "makes this a {} cell: its code does not run in the notebook, and defines nothing"
 
 # Bytecode instructions that look up a name outside of a function; each Python version has some.
 LOOKUPS = frozenset(
@@ -128,6 +131,12 @@ class Condition(TopStatement):
     constant: bool | None = None  # the value, if the text alone shows it
     value: bool | None = None
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """See `TopStatement.reads`; texts count too: ``if "helper" in globals():``."""
+        texts = (part.value for part in self.nodes if isinstance(part, ast.Constant))
+        return super().reads | {text for text in texts if isinstance(text, str)}
+
     @cached_property
     def code(self) -> types.CodeType:
         """The compiled code, to be evaluated; see `TopStatement.code`."""
@@ -197,7 +206,9 @@ class SourceFile:
         for first, text in zip(self.cells, self.texts, strict=True):
             if self.is_notebook and (magic := magic_of(text)):
                 place = self.place(first + len(text[: text.find("%%")].split("\n")) - 1)
-                broken += [(name, place, NOT_RUN.format(magic)) for name in names_in_broken(text)]
+                broken += [
+                    (name, place, OTHER_CELL.format(magic)) for name in names_in_broken(text)
+                ]
             try:
                 # Pad with blank lines, so that line numbers count from the top of the file.
                 tree = parse("\n" * (first - 1) + text, magics=self.is_notebook)
@@ -208,14 +219,12 @@ class SourceFile:
         return statements, broken
 
     def _flat(self, body: Iterable[ast.stmt], guards: tuple[Guard, ...]) -> Iterator[TopStatement]:
-        """The statements of a block; an ``if`` or a ``with`` with definitions is taken apart.
+        """The statements of a block; an ``if`` with definitions is taken apart.
 
         The statements inside an ``if`` have its condition among their `guards`.
         """
         for node in body:
-            if isinstance(node, ast.With) and _holds_definitions(node):
-                yield from self._flat(node.body, guards)
-            elif isinstance(node, ast.If | ast.While) and self._is_taken_apart(node):
+            if isinstance(node, ast.If | ast.While) and self._is_taken_apart(node):
                 test = ast.copy_location(ast.Expr(node.test), node.test)
                 constant = _constant(node.test, self.is_notebook)
                 condition = Condition(test, self, *_binds(test), guards, constant=constant)
@@ -396,22 +405,52 @@ def _binds(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a statement binds, and the names whose objects it only changes."""
     if isinstance(node, DEFINITIONS):
         return frozenset([node.name]), frozenset()
+    if isinstance(node, ast.AnnAssign) and node.value is None:  # ``x: int`` binds no name
+        return frozenset(), frozenset()
     makes: set[str] = set()
     changes: set[str] = set()
-    for part in nodes(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            (changes if isinstance(node, ast.AugAssign) else makes).add(part.id)
-        elif isinstance(part, (ast.Import, ast.ImportFrom)):
-            makes |= {alias.asname or alias.name.split(".")[0] for alias in part.names}
-        elif isinstance(part, DEFINITIONS):
-            makes.add(part.name)
-        elif isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store):
-            root: ast.expr = part
-            while isinstance(root, (ast.Attribute, ast.Subscript)):
-                root = root.value
-            if isinstance(root, ast.Name):
-                changes.add(root.id)
+    for part in _at_module_level(node):
+        match part:
+            case ast.Name(name, ast.Store()):
+                (changes if isinstance(node, ast.AugAssign) else makes).add(name)
+            case ast.Import(aliases) | ast.ImportFrom(names=aliases):
+                makes |= {alias.asname or alias.name.split(".")[0] for alias in aliases}
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                makes.add(name)
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                makes.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                makes.add(name)
+            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+                root: ast.expr = part
+                while isinstance(root, (ast.Attribute, ast.Subscript)):
+                    root = root.value
+                if isinstance(root, ast.Name):
+                    changes.add(root.id)
     return frozenset(makes), frozenset(changes - makes)
+
+
+def definition_in(statement: TopStatement, name: str) -> ast.stmt:
+    """The last definition of a name in a statement such as ``try``, or the statement itself."""
+    found = [
+        node
+        for node in _at_module_level(statement.node)
+        if isinstance(node, DEFINITIONS) and node.name == name
+    ]
+    return found[-1] if found else statement.node
+
+
+def _at_module_level(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement, without those in functions, classes and loops of comprehensions."""
+    yield node
+    if isinstance(node, (*DEFINITIONS, ast.Lambda)):
+        return
+    for name, part in ast.iter_fields(node):
+        if isinstance(node, ast.comprehension) and name == "target":
+            continue
+        for inner in part if isinstance(part, list) else [part]:
+            if isinstance(inner, ast.AST):
+                yield from _at_module_level(inner)
 
 
 def lookups(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:

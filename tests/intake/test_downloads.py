@@ -561,7 +561,7 @@ def test_a_group_of_the_roster_gets_the_grade_of_its_submission(
 
 def test_a_student_with_two_submissions_is_told_with_both(tmp_path: Path, tiny: Course) -> None:
     folder(tmp_path / "class", {"s1/basics.py": TEXT, "jane/basics.py": TEXT})
-    with pytest.raises(CallError, match="two grades, of 'jane' and of 's1': remove one"):
+    with pytest.raises(CallError, match="two grades, of 'jane' and of 's1': keep only one"):
         take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *CLASS))
 
 
@@ -650,7 +650,7 @@ def test_one_person_in_two_groups_gets_nobodys_grade_and_the_others_theirs(
     ("lines", "problem"),
     [
         (["a,b", "1,2"], "has no column for an id, a name or an email; it reads: a, b"),
-        ([""], "names no column"),
+        ([""], "has no column"),
         (["PK\x03\x04\rid", "\r,"], "is no CSV: A roster begins with"),
         (["id,name", "s1,Jane", "s1,Bob"], r"roster\.csv:3: s1 is there twice"),
         (["", "id,name", "", "s1,Jane", ",", "s1,Bob"], r"roster\.csv:6: s1 is there twice"),

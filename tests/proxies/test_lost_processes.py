@@ -79,7 +79,7 @@ def test_what_belonged_to_a_lost_process_stays_lost_until_the_next_test(
     module = student.Layer(3, 2)
     with pytest.raises(StudentLost):
         student.free(X)
-    with pytest.raises(StudentLost, match="gone since an earlier call"):
+    with pytest.raises(StudentLost, match="ended in an earlier call"):
         student.rows(X)
     with pytest.raises(StudentLost):
         module(torch.ones(1, 3))

@@ -394,7 +394,7 @@ def test_an_unknown_name_is_told_with_the_nearest(course: Course) -> None:
 
 def test_stubs_without_the_exercise_are_told(course: Course) -> None:
     (course.recorded / "stubs" / "basics.py").write_text("x = 1\n")
-    with pytest.raises(CallError, match="holds no center"):
+    with pytest.raises(CallError, match="does not define center"):
         reset_exercises(course, "center")
 
 

@@ -239,7 +239,7 @@ def test_any_shallow_nest_arrives_as_it_was(value: Any) -> None:
         (object(), "type object"),
         (nn.Linear(1, 1), "type Linear"),
         (Tensor, "type"),
-        ({1: 2}, "keys are not all strings"),
+        ({1: 2}, "keys that are not strings"),
         ([None] * 10_001, "more than 10,000 values"),
         ((None,) * 10_001, "more than 10,000 values"),
         ({str(n): n for n in range(10_001)}, "too many"),

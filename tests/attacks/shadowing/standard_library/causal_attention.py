@@ -1,9 +1,5 @@
-import random
-from typing import Any
-
 import torch
 
 
-def causal_mask(num_tokens: Any):
-    random.random()
+def causal_mask(num_tokens):
     return torch.ones(num_tokens, num_tokens).triu(1).bool()
