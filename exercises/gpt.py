@@ -128,7 +128,7 @@ def next_token_loss(
     Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training",
     section 3.1,
     https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf.
-    Formula 1 there is a sum to maximise; the loss here is minus the mean of its terms.
+    The paper's formula 1 is a sum to maximise. The loss here is minus the mean of its terms.
     """
     raise NotImplementedError
 

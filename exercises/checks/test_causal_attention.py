@@ -449,7 +449,7 @@ def test_causal_attention_moves_as_a_whole(student, make):
 @rung.property("CausalAttention", rules=("dtype",))
 def test_causal_attention_works_in_float64(student, reference, make):
     """After .double(), the module takes and gives float64, with all digits."""
-    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
+    # The root of head_dim, 4, is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = alike(student, reference, 3, 4, 9, 0.0)
     x = make.normal(3.0, batch=6, tokens=9, d_in=3, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x), ours.double()(x))

@@ -234,7 +234,7 @@ def test_cross_attention_moves_to_another_device(student, make):
 @rung.property("CrossAttention", rules=("dtype",))
 def test_cross_attention_computes_in_float64(student, reference, make):
     """After .double(), the module takes and gives float64, with all digits."""
-    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
+    # The root of head_dim, 4, is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = student.CrossAttention(4, 5, 8, 2), reference.CrossAttention(4, 5, 8, 2)
     adopt(theirs, ours)
     x, context, mask = small_sequences(make)
@@ -417,7 +417,7 @@ def test_encoder_moves_to_another_device(student, make):
 @rung.property("EncoderSelfAttention", rules=("dtype",))
 def test_encoder_computes_in_float64(student, reference, make):
     """After .double(), the module takes and gives float64, with all digits."""
-    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
+    # The root of head_dim, 4, is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = student.EncoderSelfAttention(4, 8, 2), reference.EncoderSelfAttention(4, 8, 2)
     adopt(theirs, ours)
     x, padding = small_sentences(make)

@@ -269,7 +269,8 @@ def test_scaled_attention_ignores_what_is_hidden(student, make):
     assert_that(
         agree(before, after, within=UNMOVED),
         "key 2 is hidden from every query (True = may NOT look), but the result changes with it. "
-        "Here all visible scores lie near -60: which score becomes a weight of exactly 0 even so?",
+        "All visible scores here lie near -60. Which score must a hidden key get, so that its "
+        "weight is exactly 0 even then?",
     )
 
 

@@ -120,7 +120,8 @@ def forbid(names: Collection[str]) -> frozenset[str]:
     """Make all functions and operations with these plain names raise `ForbiddenOperation`.
 
     The name `AUTOGRAD` removes that layer of the dispatcher; torch then records no graph. Returns
-    the names of which everything is removed. The code of some functions cannot be replaced.
+    the names whose functions and operations all raise. The other names are left out, because the
+    code of some of their functions cannot be replaced.
     """
     if not names:
         return frozenset()

@@ -38,7 +38,7 @@ class Exam:
 
     questions: Sequence[str]
     answer: Callable[[str], str]  # gives the right answer to any question
-    enough: float = 0.995  # training ends after two exams in a row with this share right
+    enough: float = 0.995  # training ends after two exams in a row with this share of right answers
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def settle(
     all_the_same: str,
     anyway: bool,
 ) -> Iterator[str]:
-    """Write the zip, if there are no objections or if `anyway` is set; yield a report in lines.
+    """Write the zip, if there are no objections or if `anyway` is set; yield the lines of a report.
 
     `all_the_same` is the command that writes the zip in spite of objections. Raises `CallError` if
     the file cannot be written.
