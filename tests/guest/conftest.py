@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from grader.grading.desk import Desk, Seat
+from tests.support.shells import one_shell, shell
 from tests.support.tiny_answers import Ask
+
+__all__ = ["center", "one_shell", "shell"]
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +97,8 @@ ALONE = ("%%", ">>>", "In [", "    ", "\t", "\n\n    ", "\n%%")
 EXCEPTIONS = {"%%capture out\na = 1": {"out"}}
 
 
-@pytest.fixture(scope="module")
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance()
-    yield shell
-    InteractiveShell.clear_instance()
-
-
 def in_ipython(shell: InteractiveShell, cell: str) -> set[str]:
     """The names that IPython binds when it runs the cell in an empty namespace."""
-    shell.reset(new_session=False)  # type: ignore[no-untyped-call]
     before = set(shell.user_ns)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         result = shell.run_cell(cell)  # type: ignore[no-untyped-call]
