@@ -44,6 +44,8 @@ def write_student_bundle(
     course.require_solutions("release student")
     refuse_solved_stubs(course)
     require_free(to, replace)
+    from grader.release.recording import record_course  # loads torch: only for a course that is fit
+
     with bundled(to) as draft:
         copy_exercises(course, draft / "exercises")
         if notebooks:
@@ -59,7 +61,7 @@ def write_student_bundle(
         for name, text in written.items():
             texts.write_text(draft / name, text)
         copy_engine(draft / "grader", engine)
-        _record(course, draft / "exercises" / "recorded", report, jobs)
+        record_course(course, draft / "exercises" / "recorded", report, jobs)
         write_sums(draft)
         names = files_in(draft)
     return [to / name for name in names]
@@ -103,9 +105,3 @@ def _notebooks(course: Course, folder: Path) -> None:
             f"notebooks need {error.name}: pip install 'attention-grader[notebooks]'"
         ) from None
     write_notebooks(course, folder)
-
-
-def _record(course: Course, folder: Path, report: Callable[[str], None], jobs: int) -> None:
-    from grader.release.recording import record_course  # this import loads torch
-
-    record_course(course, folder, report, jobs)
