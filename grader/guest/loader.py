@@ -18,8 +18,9 @@ import re
 import sys
 import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
@@ -41,6 +42,7 @@ from grader.wire.source import (
 # such as ``from ...x import y``.
 PACKAGE = "submission_.of.a.student"
 RELATIVE = r"^submission_(\.of(\.a(\.student)?)?)?\.?"
+PYTHONS_OWN = (sys.stdlib_module_names | {"test"}) - {*sys.builtin_module_names}
 COURSE = "exercises."  # the package of units, from which answers may import other exercises
 
 
@@ -64,10 +66,8 @@ class LoadedSubmission:
         for exercise in wanted:
             self._find(exercise)
         self._listed = [*self._found]
-        shadowing = (sys.stdlib_module_names | {"test"}) - {*sys.builtin_module_names}
-        own = {f.stem: f"{PACKAGE}.{f.stem}" for f in self.files if f.stem in shadowing}
         for file in self.files:
-            file.own_modules = own
+            file.own_modules = self._shadowing(file)
             # Tracebacks and inspect.getsource find the text here.
             lines = [f"{line}\n" for line in file.lines]
             linecache.cache[file.code_name] = (sum(map(len, lines)), None, lines, file.code_name)
@@ -76,6 +76,21 @@ class LoadedSubmission:
                 "__file__": file.code_name,
                 "__package__": PACKAGE,
             }
+
+    def _shadowing(self, importer: SourceFile) -> dict[str, str]:
+        """The files that a file may import by the name of a module of Python: see `own_modules`.
+
+        Python finds only ``.py`` files in the folder of the file that it runs.
+        """
+        folder = PurePosixPath(importer.name).parent
+        return {
+            file.stem: f"{PACKAGE}.{file.stem}"
+            for file in self.files
+            if file.stem in PYTHONS_OWN
+            and file is not importer
+            and file.name.endswith(".py")
+            and (importer.is_kernel or PurePosixPath(file.name).parent == folder)
+        }
 
     def listing(self) -> Listing:
         """The definition found for each exercise; runs no line of the submission."""
@@ -138,11 +153,11 @@ class LoadedSubmission:
         for candidate in self._candidates[name]:
             if name not in self._made:
                 self._run(self._needed(candidate))
-            if candidate.error is not None:
-                raise candidate.error
             if name in candidate.bound:
                 self._made.add(name)
                 return candidate.file.namespace[name]
+            if candidate.error is not None:
+                raise candidate.error
         raise NotBound(_never_runs(name, winner))
 
     def answer(self, name: str) -> Any:
@@ -363,39 +378,42 @@ class LoadedSubmission:
             before = {name: namespace.get(name) for name in statement.makes} if may_not else {}
             try:
                 self._borrow(statement)
-                if isinstance(statement, Condition):
-                    statement.value = _evaluated(statement)
-                else:
-                    exec(statement.code, namespace)
+                with _as_main(statement):
+                    if isinstance(statement, Condition):
+                        statement.value = bool(eval(statement.code, namespace))
+                    else:
+                        exec(statement.code, namespace)
             except BaseException as error:
                 # Reported only if a name that the statement binds is needed: a failed plot does no
                 # harm.
                 statement.error = error
-            else:
-                statement.bound = frozenset(
-                    name
-                    for name in statement.makes
-                    if not may_not or namespace.get(name) is not before[name]
-                )
+                if not may_not:
+                    continue
+            statement.bound = frozenset(
+                name
+                for name in statement.makes
+                if not may_not or namespace.get(name) is not before[name]
+            )
 
     def _borrow(self, statement: TopStatement) -> None:
         """Bind the exercises of other files that a statement uses without importing them."""
         here = statement.file.namespace
         own = {name for other in statement.file.statements for name in other.makes}
-        names = statement.reads | statement.calls_on
+        names = statement.looks_up | statement.calls_on
         for name in names - own - here.keys() - vars(builtins).keys():
             if self.winner(name) is not None:
                 here[name] = self.definition(name)
 
 
-def _evaluated(condition: Condition) -> bool:
-    """The value of a condition; in a notebook, its ``__name__`` is ``"__main__"``."""
-    namespace = condition.file.namespace
+@contextmanager
+def _as_main(statement: TopStatement) -> Iterator[None]:
+    """In a notebook, let a statement that is no definition see ``"__main__"`` as ``__name__``."""
+    namespace = statement.file.namespace
     name = namespace["__name__"]
-    if condition.file.is_notebook:
+    if statement.file.is_notebook and not statement.is_definition:
         namespace["__name__"] = MAIN
     try:
-        return bool(eval(condition.code, namespace))
+        yield
     finally:
         namespace["__name__"] = name
 
@@ -479,8 +497,18 @@ class OwnFiles:
         file = self._files.get(module.__name__.rpartition(".")[2])
         if file is not None:
             module.__dict__["_lookup"] = lambda name: (
-                _offered(file) if name == "__all__" else self._submission.attribute(file, name)
+                self._offered(file) if name == "__all__" else self._submission.attribute(file, name)
             )
+
+    def _offered(self, file: SourceFile) -> list[str]:
+        """The names that ``from file import *`` imports: those that can be made."""
+        names = {name for s in file.statements if s.may_run for name in s.makes}
+        offered: list[str] = []
+        for name in sorted(name for name in names if not name.startswith(("_", STAR))):
+            with suppress(Exception):  # a missing library costs only the names that need it
+                self._submission.attribute(file, name)
+                offered.append(name)
+        return offered
 
 
 class _OwnModule(types.ModuleType):
@@ -490,12 +518,6 @@ class _OwnModule(types.ModuleType):
         if (name.startswith("__") and name != "__all__") or "_lookup" not in self.__dict__:
             raise AttributeError(name)
         return self.__dict__["_lookup"](name)
-
-
-def _offered(file: SourceFile) -> list[str]:
-    """The names that ``from file import *`` imports."""
-    names = {name for statement in file.statements for name in statement.makes}
-    return sorted(name for name in names if not name.startswith(("_", STAR)))
 
 
 def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:

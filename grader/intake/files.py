@@ -192,8 +192,9 @@ def decoded(data: bytes) -> str:
 # do not exist on every platform.
 ENCODINGS = frozenset(module.name for module in pkgutil.iter_modules(encodings.__path__)) - {
     *("idna", "punycode", "mbcs", "oem", "undefined", "unicode_escape", "raw_unicode_escape"),
+    "utf_7",
 }
-DECLARED = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
+DECLARED = re.compile(rb"[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
 NO_TEXT = "it is not text that Python reads, since it holds null characters: save it as UTF-8"
 
 
@@ -205,11 +206,13 @@ def python_text(data: bytes) -> str:
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF8))
     if b"\0" in data and not marked:
         raise Unreadable(NO_TEXT)
-    if not marked and (declared := DECLARED.match(data)):
+    first, _, rest = data.partition(b"\n")
+    second = rest if not first.strip() or first.lstrip().startswith(b"#") else b""
+    if not marked and (declared := DECLARED.match(first) or DECLARED.match(second)):
         name = encodings.normalize_encoding(declared[1].decode("ascii", "replace")).lower()
         if (codec := encodings.aliases.aliases.get(name, name)) in ENCODINGS:
             with suppress(UnicodeDecodeError, LookupError):  # LookupError: not for text
-                return data.decode(codec)
+                return clean(data.decode(codec))
     return decoded(data)
 
 

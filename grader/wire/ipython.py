@@ -35,7 +35,7 @@ PROMPT = re.compile(r"^(?:(?:(?:\[nav\]|\[ins\])? )?In \[\d+\]: |\s*\.{3,}: ?)")
 
 def magic_of(cell: str) -> str:
     """The magic in the first line of a cell that IPython does not run as Python; "" otherwise."""
-    first = re.match(r"\s*%%(\w+)(?!\w*\?)", cell)
+    first = re.match(r"\s*%%(\w+)\b(?!\?)", cell)
     return f"%%{first[1]}" if first and first[1] not in RUNNING else ""
 
 
@@ -56,7 +56,7 @@ def as_python(cell: str) -> str:
 
 def without_commands(text: str) -> str:
     """A file in which shell commands and magics are replaced by Python."""
-    return "".join(_rewritten(text)) if re.search(r"^\s*[!%]", text, re.MULTILINE) else text
+    return "".join(_rewritten(text))
 
 
 def _without_prompts(cell: str) -> str:

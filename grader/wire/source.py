@@ -92,9 +92,14 @@ class TopStatement:
         return code
 
     @property
-    def reads(self) -> frozenset[str]:
+    def looks_up(self) -> frozenset[str]:
         """Module-level names that the statement looks up while it runs."""
         return self._lookups[0]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Names whose statements must run before this statement."""
+        return self.looks_up
 
     @property
     def calls_on(self) -> frozenset[str]:
@@ -135,7 +140,7 @@ class Condition(TopStatement):
     def reads(self) -> frozenset[str]:
         """See `TopStatement.reads`; texts count too: ``if "helper" in globals():``."""
         texts = (part.value for part in self.nodes if isinstance(part, ast.Constant))
-        return super().reads | {text for text in texts if isinstance(text, str)}
+        return self.looks_up | {text for text in texts if isinstance(text, str)}
 
     @cached_property
     def code(self) -> types.CodeType:
@@ -212,10 +217,9 @@ class SourceFile:
             try:
                 # Pad with blank lines, so that line numbers count from the top of the file.
                 tree = parse("\n" * (first - 1) + text, magics=self.is_notebook)
+                statements += [*self._flat(tree.body, ())]
             except UNPARSABLE:
                 broken += self._broken(first, text)
-                continue
-            statements += self._flat(tree.body, ())
         return statements, broken
 
     def _flat(self, body: Iterable[ast.stmt], guards: tuple[Guard, ...]) -> Iterator[TopStatement]:
@@ -377,7 +381,7 @@ def _constant(test: ast.expr, in_notebook: bool) -> bool | None:
 
 def names_in_broken(text: str) -> list[str]:
     """Names that a text probably defines, found without parsing it."""
-    return re.findall(r"^\s*(?:async\s+def|def|class)\s+([^\W\d]\w*)", text, re.MULTILINE)
+    return re.findall(r"^[ \t]*(?:async\s+def|def|class)\s+([^\W\d]\w*)", text, re.MULTILINE)
 
 
 def nodes(tree: ast.AST) -> list[ast.AST]:
@@ -437,20 +441,21 @@ def definition_in(statement: TopStatement, name: str) -> ast.stmt:
         for node in _at_module_level(statement.node)
         if isinstance(node, DEFINITIONS) and node.name == name
     ]
-    return found[-1] if found else statement.node
+    return max(found, key=lambda node: node.lineno, default=statement.node)
 
 
-def _at_module_level(node: ast.AST) -> Iterator[ast.AST]:
+def _at_module_level(node: ast.AST) -> list[ast.AST]:
     """The nodes of a statement, without those in functions, classes and loops of comprehensions."""
-    yield node
-    if isinstance(node, (*DEFINITIONS, ast.Lambda)):
-        return
-    for name, part in ast.iter_fields(node):
-        if isinstance(node, ast.comprehension) and name == "target":
+    found = [node]
+    for one in found:  # the loop extends the list that it walks
+        if isinstance(one, (*DEFINITIONS, ast.Lambda)):
             continue
-        for inner in part if isinstance(part, list) else [part]:
-            if isinstance(inner, ast.AST):
-                yield from _at_module_level(inner)
+        for name, part in ast.iter_fields(one):
+            if isinstance(one, ast.comprehension) and name == "target":
+                continue
+            inner = part if isinstance(part, list) else [part]
+            found += [node for node in inner if isinstance(node, ast.AST)]
+    return found
 
 
 def lookups(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:

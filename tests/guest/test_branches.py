@@ -49,6 +49,8 @@ TEXTS = {
     "wrapped": "DEF 1\nif True:\n    inner = center\n    def center(x):\n        return inner(x) + 10",
     "an import in a branch": "F = False\nif F:\n    from math import pi as n\n    def g(): pass\nelse:\n    n = 4\nDEF n",
     "a lambda": "F = 0\nif F:\n    def g(): pass\n    center = lambda x: x * 0 + 1\nelse:\n    center = lambda x: x * 0 + 2",
+    "a flag for the main module": "MAIN = __name__ == '__main__'\nif MAIN:\n    DEF 1\nelse:\n    DEF 2",
+    "chosen by the main module": "def f(x): return x * 0 + 1\ndef g(x): return x * 0 + 2\ncenter = f if __name__ == '__main__' else g",
     "the name again, later": "F = 0\nDEF 1\nif F:\n    DEF 2\nDEF 3",
     "with": "import contextlib\nDEF 1\nwith contextlib.suppress(ValueError):\n    DEF 2",
 }  # fmt: skip
@@ -125,3 +127,20 @@ def test_a_condition_runs_when_it_is_needed_and_only_once(sit: Sit, center: Ask)
     )
     seat = sit({"basics.py": text})
     assert [center(seat), center(seat)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "block",
+    ["with torch.no_grad():", "for _ in 'a':", "try:"],
+)
+def test_a_block_that_fails_after_a_definition_keeps_it(sit: Sit, center: Ask, block: str) -> None:
+    end = "finally:\n    pass\n" if block == "try:" else ""
+    text = f"import torch\n{block}\n    DEF 3\n    import not_there\n{end}"
+    assert center(sit({"hw.ipynb": [source(text)]})) == 3
+
+
+@pytest.mark.parametrize(
+    "long", ["x = " + "+".join(["'a'"] * 1500), "if 0: pass\n" + "elif 0: pass\n" * 1500]
+)
+def test_a_very_long_statement_elsewhere_costs_no_answer(sit: Sit, center: Ask, long: str) -> None:
+    assert center(sit({"data.py": long, "basics.py": source("DEF 3")})) == 3

@@ -145,6 +145,11 @@ def test_run_brings_the_names_of_a_submitted_file(sit: Sit, center: Ask) -> None
     assert center(sit({"helpers.py": "def n():\n    return 4\n", "hw.ipynb": [answer]})) == 4
 
 
+@pytest.mark.parametrize("line", ["files = !ls", "len?", "%time x = 1"])
+def test_any_command_in_a_file_costs_its_line_alone(sit: Sit, center: Ask, line: str) -> None:
+    assert center(sit({"basics.py": f"{line}\n{center_that_gives(3)}"})) == 3
+
+
 def test_a_command_in_a_file_costs_its_line_alone(sit: Sit, center: Ask, desk: Desk) -> None:
     text = f"!pip install torch \\\n  numpy\n%matplotlib inline\n{center_that_gives(3)}"
     assert center(sit({"basics.py": text})) == 3

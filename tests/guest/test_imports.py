@@ -135,6 +135,39 @@ def test_a_file_named_like_a_module_of_python_is_what_the_students_files_import(
     assert center(sit({f"{name}.py": "shift = 7\n", "basics.py": answer})) == 7
 
 
+@pytest.mark.parametrize("other", ["copy.ipynb", "old/copy.py", "basics.py"])
+def test_pythons_own_module_is_imported_where_python_would_not_find_the_students_file(
+    sit: Sit, center: Ask, other: str
+) -> None:
+    answer = f"import copy\n{center_that_gives('len(copy.copy([1, 2]))')}"
+    files = {other: "x = 1\n", "basics.py": answer}
+    assert center(sit({n: [t] if n.endswith("nb") else t for n, t in files.items()})) == 2
+
+
+def test_an_answer_in_a_file_named_like_a_module_may_import_that_module(
+    sit: Sit, center: Ask
+) -> None:
+    answer = f"import copy\n{center_that_gives('len(copy.copy([1, 2]))')}"
+    assert center(sit({"copy.py": answer})) == 2
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "if __name__ == '__main__':\n    args = 1",
+        "data = open('shakespeare.txt').read()",
+        "import matplotlib_that_is_not_there as aaa",
+        "for k in []:\n    pass",
+        "try:\n    import mmm\nexcept ImportError:\n    pass",
+    ],
+)
+@pytest.mark.parametrize("line", ["from helpers import *", "%run helpers.py"])
+def test_a_star_import_brings_what_can_be_made(sit: Sit, center: Ask, rest: str, line: str) -> None:
+    helpers = f"def n():\n    return 4\n{rest}\n"
+    answer = f"{line}\n{center_that_gives('n()')}"
+    assert center(sit({"helpers.py": helpers, "hw.ipynb": [answer]})) == 4
+
+
 def test_what_libraries_import_is_pythons_own_module(sit: Sit, center: Ask) -> None:
     uses = "import pdb, copy\ndef center(x):\n    return x * 0 + hasattr(pdb, 'Pdb')\n"
     own = {"code.py": "raise RuntimeError\n", "copyreg.py": "raise RuntimeError\n"}

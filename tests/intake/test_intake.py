@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from grader.course.course import Course
 from grader.intake import Submission, find_submissions, read_submission, take_in
 from grader.intake import files as limits
-from grader.intake.files import NO_TEXT, NOT_PLAIN, Listed, Unreadable, on_disk
+from grader.intake.files import ENCODINGS, NO_TEXT, NOT_PLAIN, Listed, Unreadable, on_disk
 from grader.intake.names import MAX_SHOWN, shown
 from grader.records.faults import CallError
 
@@ -535,6 +535,20 @@ def test_a_declared_encoding_that_does_not_fit_is_ignored(tmp_path: Path, declar
     text = f"# coding: {declared}\nx = 'née'\n"
     (tmp_path / "basics.py").write_text(text, "utf-8")
     assert [source.cells for source in read_submission("ada", tmp_path).sources] == [(text,)]
+
+
+def test_the_first_declaration_of_an_encoding_counts(tmp_path: Path) -> None:
+    text = "# coding: latin-1\n# encoding: koi8-r\nx = 'é'\n"
+    (tmp_path / "basics.py").write_bytes(text.encode("latin-1"))
+    assert [source.cells for source in read_submission("ada", tmp_path).sources] == [(text,)]
+
+
+@pytest.mark.parametrize("encoding", sorted(ENCODINGS))
+def test_whatever_a_file_declares_its_text_can_be_sent(tmp_path: Path, encoding: str) -> None:
+    data = f"# coding: {encoding}\nx = '+2AA-".encode() + bytes(range(1, 256)) + b"'\n"
+    (tmp_path / "basics.py").write_bytes(data)
+    for source in read_submission("ada", tmp_path).sources:
+        source.cells[0].encode("utf-8")
 
 
 def test_an_encoding_in_the_third_line_or_below_code_declares_nothing(tmp_path: Path) -> None:
