@@ -322,19 +322,19 @@ class LoadedSubmission:
             pending += [other for other in used if id(other) not in chosen]
         return [statement for statement in statements if id(statement) in chosen]
 
-    def _makers(self, name: str, before: Sequence[TopStatement]) -> list[TopStatement]:
+    def _makers(self, name: str, before: Sequence[TopStatement]) -> Iterator[TopStatement]:
         """The statements in `before` that may give a name its value, the last first."""
-        return last_makers([statement for statement in before if name in statement.makes])
+        return last_makers(s for s in reversed(before) if name in s.makes)
 
     def _final_makers(self, name: str, file: SourceFile) -> list[TopStatement]:
         """The statements that may give a name its final value: the answer's, or else the last."""
         self.winner(name)  # looks for the answer, unless it is known
         answers = [one for one in self._candidates.get(name, ()) if one.file is file]
-        return last_makers(answers[::-1]) or self._makers(name, file.statements)
+        return [*last_makers(answers)] or [*self._makers(name, file.statements)]
 
     def _last_maker(self, name: str, before: Sequence[TopStatement]) -> TopStatement | None:
         """The last statement in `before` that may bind a name."""
-        return next(iter(self._makers(name, before)), None)
+        return next(self._makers(name, before), None)
 
     def _final_maker(self, name: str, file: SourceFile) -> TopStatement | None:
         """The statement that gives a name its final value, as far as the text shows it."""

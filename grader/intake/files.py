@@ -25,7 +25,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -188,14 +188,21 @@ def decoded(data: bytes) -> str:
         return data.decode("cp1252", errors="replace")
 
 
-# The encodings that a Python file may declare (PEP 263). The codecs left out can take very long, or
-# do not exist on every platform.
-ENCODINGS = frozenset(module.name for module in pkgutil.iter_modules(encodings.__path__)) - {
-    *("idna", "punycode", "mbcs", "oem", "undefined", "unicode_escape", "raw_unicode_escape"),
-    "utf_7",
-}
+# Codecs that can take very long, or do not exist on every platform.
+UNFIT = frozenset(
+    {
+        *("idna", "punycode", "mbcs", "oem", "undefined"),
+        *("unicode_escape", "raw_unicode_escape", "utf_7"),
+    }
+)
 DECLARED = re.compile(rb"[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
 NO_TEXT = "it is not text that Python reads, since it holds null characters: save it as UTF-8"
+
+
+@cache  # listed when a file declares an encoding: few do
+def python_encodings() -> frozenset[str]:
+    """The encodings that a Python file may declare (PEP 263)."""
+    return frozenset(module.name for module in pkgutil.iter_modules(encodings.__path__)) - UNFIT
 
 
 def python_text(data: bytes) -> str:
@@ -210,7 +217,7 @@ def python_text(data: bytes) -> str:
     second = rest if not first.strip() or first.lstrip().startswith(b"#") else b""
     if not marked and (declared := DECLARED.match(first) or DECLARED.match(second)):
         name = encodings.normalize_encoding(declared[1].decode("ascii", "replace")).lower()
-        if (codec := encodings.aliases.aliases.get(name, name)) in ENCODINGS:
+        if (codec := encodings.aliases.aliases.get(name, name)) in python_encodings():
             with suppress(UnicodeDecodeError, LookupError):  # LookupError: not for text
                 return clean(data.decode(codec))
     return decoded(data)

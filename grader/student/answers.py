@@ -77,7 +77,7 @@ class _Answers:
             unit = self._course.unit_of[name]
             wanted = Wanted(name, unit, self._stubs.get(name, ""))
             found, candidates = find_definitions(wanted, self._files)
-            self._found[name] = found.status, last_makers(candidates[::-1])
+            self._found[name] = found.status, [*last_makers(candidates)]
         return self._found[name]
 
     def _reached(self, first: Sequence[TopStatement]) -> set[str]:

@@ -12,7 +12,7 @@ from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.wire import SourceText
 from grader.wire.definitions import is_untouched, skeleton
-from grader.wire.source import DEFINITIONS, UNPARSABLE, Condition, parse, read_file
+from grader.wire.source import DEFINITIONS, Condition, read_file
 
 SHOWN = 60  # a message quotes at most this many characters of a line of code
 
@@ -37,14 +37,13 @@ def left_out(course: Course, name: str) -> Iterator[str]:
     unit, path = _file_of(course, name)
     try:
         text = path.read_text("utf-8-sig")
-        parse(text, magics=False)
         file = read_file(SourceText(path.name, (text,)))
         running = (one for one in file.statements if one.may_run and not isinstance(one, Condition))
         statements = [statement.node for statement in running]
     except FileNotFoundError:
         yield _gone(unit, path)
         return
-    except (OSError, *UNPARSABLE):  # the verdict reports the error
+    except (OSError, UnicodeDecodeError):  # the verdict reports the error
         return
     written = [
         node

@@ -7,7 +7,7 @@ cannot forge the result.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
@@ -89,7 +89,7 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Sequence[
         if name in statement.makes and not statement.is_import
     ]
     if kernel in files:
-        candidates = last_makers(candidates)[::-1]
+        candidates = [*last_makers(reversed(candidates))][::-1]
     written = [
         candidate
         for candidate in candidates
@@ -118,18 +118,16 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Sequence[
     return _describe(name, winner, notes), ranked
 
 
-def last_makers(statements: Sequence[TopStatement]) -> list[TopStatement]:
-    """The statements that may give a name its last value, the last first.
+def last_makers(latest: Iterable[TopStatement]) -> Iterator[TopStatement]:
+    """The statements that may give a name its last value; `latest` has its makers, the last first.
 
-    All of them are followed by statements that may not run, or may not bind the name.
+    After each of them but the last, the name may still have the value of an earlier statement.
     """
-    found: list[TopStatement] = []
-    for statement in reversed(statements):
+    for statement in latest:
         if statement.may_run:
-            found.append(statement)
+            yield statement
             if statement.binds_for_sure:
-                break
-    return found
+                return
 
 
 def _imports(kernel: SourceFile, name: str) -> bool:

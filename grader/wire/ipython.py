@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 # another magic binds no name: it is in another language, or runs in a namespace of its own.
 RUNNING = frozenset({"time", "capture", "prun", "debug"})
 
-INDENT = re.compile(r"[ \t]*")
+CELL_MAGIC = re.compile(r"\s*%%(\w+)\b(?!\?)[^\n]*")  # the first line of a cell with a magic
 COMMAND = re.compile(r"[ \t]*[%!?,;/]")  # the beginning of a line that is a command of IPython
 ASSIGNED = re.compile(r"[ \t]*(?:!|%(?=[^\W\d]))")  # a command on the right of ``=``
 OPTIONS = re.compile(r"(?:-(?:[DlsT]\s*\S+|\w+)\s+)*")  # of ``%prun``
@@ -35,7 +35,7 @@ PROMPT = re.compile(r"^(?:(?:(?:\[nav\]|\[ins\])? )?In \[\d+\]: |\s*\.{3,}: ?)")
 
 def magic_of(cell: str) -> str:
     """The magic in the first line of a cell that IPython does not run as Python; "" otherwise."""
-    first = re.match(r"\s*%%(\w+)\b(?!\?)", cell)
+    first = CELL_MAGIC.match(cell)
     return f"%%{first[1]}" if first and first[1] not in RUNNING else ""
 
 
@@ -48,14 +48,13 @@ def as_python(cell: str) -> str:
     if magic_of(cell):
         return "\n" * cell.count("\n")
     cell = _without_prompts(textwrap.dedent(cell))
-    before, magic, body = re.fullmatch(r"(\s*)(%%\w+[^\n]*)?(.*)", cell, re.DOTALL).groups()  # type: ignore[union-attr]
-    if magic and not re.match(r"%%\w+\?", magic):
-        return before + as_python(body)
-    return "".join(_rewritten(cell))
+    if first := CELL_MAGIC.match(cell):
+        return "\n" * first.group().count("\n") + as_python(cell[first.end() :])
+    return without_commands(cell)
 
 
 def without_commands(text: str) -> str:
-    """A file in which shell commands and magics are replaced by Python."""
+    """A text in which shell commands and magics are replaced by Python."""
     return "".join(_rewritten(text))
 
 
@@ -96,7 +95,10 @@ def _rewritten(cell: str) -> Iterator[str]:
 
 
 def _indent(cell: str, at: int) -> str:
-    return INDENT.match(cell, at).group()  # type: ignore[union-attr]
+    end = at
+    while cell[end : end + 1] in (" ", "\t"):
+        end += 1
+    return cell[at:end]
 
 
 def _end_of_command(cell: str, at: int) -> int:

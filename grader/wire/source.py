@@ -215,8 +215,7 @@ class SourceFile:
                     (name, place, OTHER_CELL.format(magic)) for name in names_in_broken(text)
                 ]
             try:
-                # Pad with blank lines, so that line numbers count from the top of the file.
-                tree = parse("\n" * (first - 1) + text, magics=self.is_notebook)
+                tree = parse(text, magics=self.is_notebook, first=first)
                 statements += [*self._flat(tree.body, ())]
             except UNPARSABLE:
                 broken += self._broken(first, text)
@@ -337,22 +336,24 @@ def read_file(source: SourceText) -> SourceFile:
     return file
 
 
-def parse(text: str, magics: bool) -> ast.Module:
+def parse(text: str, magics: bool, first: int = 1) -> ast.Module:
     """Parse a file or, with `magics`, a cell; IPython's syntax is rewritten if Python refuses it.
 
     In a file, only commands such as ``!pip`` are rewritten: Colab leaves them in exported files.
+    Line numbers in the tree begin with `first`.
     """
+    padding = "\n" * (first - 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as about invalid escapes in a plot's title
         if magics and has_prompts(text):  # ``In [3]: x = 1`` is valid Python
-            return ast.parse(as_python(text))
+            return ast.parse(padding + as_python(text))
         try:
-            return ast.parse(text)
+            return ast.parse(padding + text)
         except UNPARSABLE:
             rewritten = as_python(text) if magics else without_commands(text)
             if rewritten == text:
                 raise
-        return ast.parse(rewritten)
+        return ast.parse(padding + rewritten)
 
 
 def _constant(test: ast.expr, in_notebook: bool) -> bool | None:

@@ -101,7 +101,7 @@ def in_ipython(shell: InteractiveShell, cell: str) -> set[str]:
     """The names that IPython binds when it runs the cell in an empty namespace."""
     before = set(shell.user_ns)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        result = shell.run_cell(cell)  # type: ignore[no-untyped-call]
+        result = shell.run_cell(cell)
     assert result.success, (cell, result.error_in_exec or result.error_before_exec)
     return {name for name in set(shell.user_ns) - before if not name.startswith("_")}
 

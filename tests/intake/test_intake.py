@@ -19,7 +19,14 @@ from hypothesis import strategies as st
 from grader.course.course import Course
 from grader.intake import Submission, find_submissions, read_submission, take_in
 from grader.intake import files as limits
-from grader.intake.files import ENCODINGS, NO_TEXT, NOT_PLAIN, Listed, Unreadable, on_disk
+from grader.intake.files import (
+    NO_TEXT,
+    NOT_PLAIN,
+    Listed,
+    Unreadable,
+    on_disk,
+    python_encodings,
+)
 from grader.intake.names import MAX_SHOWN, shown
 from grader.records.faults import CallError
 
@@ -543,7 +550,7 @@ def test_the_first_declaration_of_an_encoding_counts(tmp_path: Path) -> None:
     assert [source.cells for source in read_submission("ada", tmp_path).sources] == [(text,)]
 
 
-@pytest.mark.parametrize("encoding", sorted(ENCODINGS))
+@pytest.mark.parametrize("encoding", sorted(python_encodings()))
 def test_whatever_a_file_declares_its_text_can_be_sent(tmp_path: Path, encoding: str) -> None:
     data = f"# coding: {encoding}\nx = '+2AA-".encode() + bytes(range(1, 256)) + b"'\n"
     (tmp_path / "basics.py").write_bytes(data)

@@ -22,7 +22,7 @@ from grader.sandbox.jails import Warm
 from grader.student.checking import open_checker
 from grader.wire import Raised
 from tests.conftest import Grader, sharing
-from tests.support.bundles import recordings
+from tests.support.bundles import recordings, waits_for_recordings
 from tests.support.places import ROOT, TINY
 
 UNNAMED = """
@@ -151,6 +151,7 @@ def test_where_nothing_can_be_kept_nothing_is_released(
         record_course(tiny, tmp_path / "recorded")
 
 
+@waits_for_recordings
 def test_what_references_give_on_a_mistake_is_recorded_without_exceptions() -> None:
     folder = recordings(load_course(ROOT / "exercises"))
     select = "SELECT kind, value FROM rows JOIN contents USING (digest) WHERE kind IN (?, ?)"
@@ -300,6 +301,7 @@ def test_a_students_own_folder_called_solutions_is_nobodys_business(
     assert grader("check", "center", "--course", bundle).code == 0
 
 
+@waits_for_recordings
 def test_weights_without_a_name_are_found_whatever_the_check_put_into_the_reference(
     tmp_path: Path, grader: Grader
 ) -> None:

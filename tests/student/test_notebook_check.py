@@ -68,7 +68,7 @@ def cell(shell: InteractiveShell, folder: Path, monkeypatch: pytest.MonkeyPatch)
     )
 
     def run(text: str) -> Any:
-        ran = shell.run_cell(text, store_history=True)  # type: ignore[no-untyped-call]
+        ran = shell.run_cell(text, store_history=True)
         ran.raise_error()
         return ran.result
 

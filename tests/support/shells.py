@@ -23,5 +23,5 @@ def one_shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveS
 @pytest.fixture
 def shell(one_shell: InteractiveShell) -> InteractiveShell:
     """IPython, in which no cell has run."""
-    one_shell.reset()  # type: ignore[no-untyped-call]
+    one_shell.reset()
     return one_shell
