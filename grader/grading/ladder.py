@@ -227,11 +227,26 @@ class Climb:
             if rung.order.index(test.rung) > self._top:
                 continue
             for case in test.cases:
-                played = play(self._desk, self._seat, test, case)
+                played = self._play(test, case)
                 yield test, case, played
                 if not played.passed:
                     self._failed(test, played)
                     break
+
+    def _play(self, test: Test, case: Case) -> Transcript:
+        """Play a case; where it costs too much, also without the answer's assertions and prints.
+
+        The second transcript counts only if it gave the same results. It comes from a fresh
+        process, which cannot know results of the first.
+        """
+        played = play(self._desk, self._seat, test, case)
+        session = self._seat.session
+        if test.rung != "efficiency" or played.status != "failed" or not session.may_check:
+            return played
+        with session.without_checks():
+            unchecked = play(self._desk, self._seat, test, case)
+        same = unchecked.seen.values == played.seen.values
+        return unchecked if unchecked.passed and same else played
 
     def _failed(self, test: Test, played: Transcript) -> None:
         if test.rung in FOUNDATIONS:

@@ -54,12 +54,20 @@ class LoadedSubmission:
     """The definitions of a submission, made on demand."""
 
     def __init__(
-        self, sources: Sequence[SourceText], wanted: Sequence[Wanted], others: Sequence[Wanted] = ()
+        self,
+        sources: Sequence[SourceText],
+        wanted: Sequence[Wanted],
+        others: Sequence[Wanted] = (),
+        *,
+        checks: bool = True,
     ) -> None:
-        """Find the definitions of `wanted`; those of `others` are found when they are needed."""
+        """Find the definitions of `wanted`; those of `others` are found when they are needed.
+
+        Without `checks`, statements that only check or print do not run: see `wire.checks`.
+        """
         self._others = {other.name: other for other in others}
         self._unit_of = {exercise.name: exercise.unit for exercise in (*wanted, *others)}
-        self.files = [read_file(source) for source in sources]
+        self.files = [read_file(source, checks=checks) for source in sources]
         self._candidates: dict[str, Sequence[TopStatement]] = {}  # see `find_definitions`
         self._made: set[str] = set()  # exercises whose statements have run
         self._found: dict[str, Found] = {}

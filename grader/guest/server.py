@@ -140,9 +140,9 @@ class Guest:
     def answer(self, request: wire.Request) -> wire.Reply:
         """Execute a request; exceptions of student code become `Raised`."""
         match request:
-            case wire.Open(sources, wanted, forbidden, others):
+            case wire.Open(sources, wanted, forbidden, others, checks):
                 self._gone = forbid(forbidden if self._take_away else ())
-                self.submission = LoadedSubmission(sources, wanted, others)
+                self.submission = LoadedSubmission(sources, wanted, others, checks=checks)
                 self._definition = self.submission.definition
                 listing = self.submission.listing()
                 install(self.submission)

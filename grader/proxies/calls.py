@@ -84,6 +84,11 @@ class Seen:
         """The results of calls, or the modules' descriptions if the case failed before any call."""
         return tuple(self.results or self.made.values())
 
+    @property
+    def values(self) -> list[CallResult]:
+        """The results of calls, without the observations."""
+        return [result for result in self.results if not isinstance(result, str)]
+
     def used(self) -> tuple[str, ...]:
         """The names of the used forbidden functions, sorted."""
         return tuple(sorted({use.function for uses in self.uses.values() for use in uses}))

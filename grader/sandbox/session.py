@@ -8,14 +8,17 @@ too large, or if it ends. The running test then gets a status that names the rea
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal, Protocol, TypeVar
 
+import msgspec
+
 from grader import wire
 from grader.sandbox.budget import IDLE_TEST, Budget, Left, Used
+from grader.wire.checks import may_check
 
 Loss = Literal["timeout", "memory", "crashed"]
 Device = Literal["cpu", "cuda"]  # the device on which a submission computes
@@ -177,7 +180,8 @@ class Session:
         wanted, others = self._opening.wanted, self._opening.others
         if self._listed:  # an earlier process listed them: load only the needed answers
             wanted, others = (), (*wanted, *others)
-        opening = wire.Open(self._opening.sources, wanted, self._forbidden, others)
+        parts = {"wanted": wanted, "forbidden": self._forbidden, "others": others}
+        opening = msgspec.structs.replace(self._opening, **parts)
         reply = self._exchange(opening, self._budget.left_to_list(self._used()))
         if not isinstance(reply, wire.Listing):
             raise self._give_up("crashed", "the submission could not be listed")
@@ -214,6 +218,23 @@ class Session:
         self._budget.begin_case(exercise, self._used())
         self._queue = [wire.Seed(seed)]
         self.handles = count(1)
+
+    @contextmanager
+    def without_checks(self) -> Iterator[None]:
+        """Run the submission without its assertions and prints, in a process of its own."""
+        self.close()
+        opening = self._opening
+        self._opening = msgspec.structs.replace(opening, checks=False)
+        try:
+            yield
+        finally:
+            self.close()
+            self._opening = opening
+
+    @property
+    def may_check(self) -> bool:
+        """Whether the submission may have statements that only check or print."""
+        return any(may_check(source.cells) for source in self._opening.sources)
 
     @property
     def in_cells(self) -> bool:

@@ -124,6 +124,7 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
     wanted: tuple[Wanted, ...]
     forbidden: tuple[str, ...] = ()  # torch functions to remove from this process
     others: tuple[Wanted, ...] = ()  # not listed; found only when other code needs them
+    checks: bool = True  # whether to run statements that only check or print: see `checks`
 
 
 class Seed(msgspec.Struct, frozen=True, tag="seed"):
@@ -241,6 +242,7 @@ class Operations(msgspec.Struct, frozen=True):
     work: int  # multiply-adds of products, plus elements that other operations write or reduce
     widest: int  # the largest number of elements that a sum, product, maximum or softmax runs over
     compared: int = 0  # elements read by maxima and comparisons before the first exponential
+    left: int = 0  # bits of numbers that Python or NumPy got
 
 
 class Returned(msgspec.Struct, frozen=True, tag="returned"):

@@ -23,6 +23,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from grader.wire import KERNEL, MAX_NAME, Place, SourceText
+from grader.wire.checks import without_checks
 from grader.wire.ipython import as_python, has_prompts, magic_of, without_commands
 
 # The flag __future__.annotations.compiler_flag, with which Python evaluates no type hint.
@@ -82,7 +83,7 @@ class TopStatement:
     @cached_property
     def code(self) -> types.CodeType:
         """The compiled code; raises one of `UNPARSABLE` if the statement does not compile."""
-        node = self.node
+        node = self.node if self.file.checks else without_checks(self.node)
         if self.file.own_modules:
             node = _OwnImports(self.file.own_modules).visit(copy.deepcopy(node))
         module = ast.Module(body=[node], type_ignores=[])
@@ -192,6 +193,7 @@ class SourceFile:
     # The submission's files that are named like a module of the standard library: their names in
     # imports, and the full names under which they are modules.
     own_modules: Mapping[str, str] = field(default_factory=dict)
+    checks: bool = True  # whether statements that only check or print are compiled
 
     @property
     def statements(self) -> list[TopStatement]:
@@ -325,10 +327,10 @@ def _newer(error: BaseException, line: str) -> str:
     return ""
 
 
-def read_file(source: SourceText) -> SourceFile:
+def read_file(source: SourceText, *, checks: bool = True) -> SourceFile:
     """Split a file's text into cells and lines, without parsing it."""
     path = PurePosixPath(source.name)
-    file = SourceFile(source.name, re.sub(r"\W", "_", path.stem))
+    file = SourceFile(source.name, re.sub(r"\W", "_", path.stem), checks=checks)
     for cell in source.cells:
         file.cells.append(len(file.lines) + 1)
         file.texts.append(re.sub(r"\r\n?", "\n", cell))
