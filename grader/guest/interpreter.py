@@ -88,8 +88,18 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
     new = {name: _refusing(f"torch._C.{name}") for name in names} | dict(instead)
     # This variant, for tensor subclasses, does not switch off modes.
     new["DisableTorchFunction"] = torch._C.DisableTorchFunctionSubclass
+    by_key = _refusing("a kernel by its key")  # the modes would not see this call
+    overload_of = torch._C._get_operation_overload
+
+    def overload(*name: str) -> Any:
+        found = overload_of(*name)
+        return found and (found[0], by_key, *found[2:])
+
+    new["_get_operation_overload"] = overload
     by_id = {id(old): new[name] for name in new if (old := vars(torch._C).get(name)) is not None}
     for holder in gc.get_objects():  # takes a quarter of the time of gc.get_referrers
+        if isinstance(holder, torch._ops.OpOverload):
+            vars(holder).pop("_op_dk", None)
         if (
             issubclass(type(holder), dict)
             and not by_id.keys().isdisjoint(map(id, holder.values()))
@@ -102,14 +112,15 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
     # they copy.
     torch._prims_common.clone_preserve_strides = torch.clone
     compile_nothing()
+    # The other engines for quantised layers write machine code, which a jail cannot execute.
+    if "qnnpack" in torch.backends.quantized.supported_engines:
+        torch.backends.quantized.engine = "qnnpack"
     for name in MODULES:
         if isinstance(module := vars(torch._C).get(name), types.ModuleType):
             vars(module).clear()
-    # Remove functions that call a kernel by its dispatch key, and thereby skip the modes.
     with suppress(AttributeError):  # not in every version of torch
         del torch._C._DispatchOperatorHandle.redispatch_boxed
-    refusing = property(_refusing("a kernel by its key"), lambda *_: None)
-    setattr(torch._ops.OpOverload, "_op_dk", refusing)  # noqa: B010
+    setattr(torch._ops.OpOverload, "_op_dk", property(by_key, lambda *_: None))  # noqa: B010
 
 
 def compile_nothing() -> None:

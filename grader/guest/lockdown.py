@@ -462,8 +462,9 @@ def filter_program() -> bytes:
         denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, SHARED_NAMELESS, SHARED_NAMELESS)
     )
     rules.add_rule(denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, GROWING, GROWING))
-    # Deny loading libraries and generating machine code. In torch, only oneDNN generates machine
-    # code, and `preload` switches it off; convolutions, gelu and LSTMs then use other kernels.
+    # Deny loading libraries and generating machine code. In torch, oneDNN generates machine code,
+    # and `preload` switches it off; convolutions, gelu and LSTMs then use other kernels. FBGEMM
+    # does too: see `NO_MADE_CODE`, and `interpreter.strip` for quantised layers.
     for name in MAPPING:
         rules.add_rule(denied, _number(name), sc.Arg(2, sc.MASKED_EQ, EXECUTABLE, EXECUTABLE))
     for flag in GROWING_LATER:

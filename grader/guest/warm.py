@@ -27,7 +27,17 @@ import msgspec
 from grader.guest import interpreter, lockdown
 from grader.guest.preload import forget_projects, load_torch
 from grader.wire import frames
-from grader.wire.frames import PROCESSOR, Command, Fork, Ready, Reap, Split, fingerprint, send
+from grader.wire.frames import (
+    NO_MADE_CODE,
+    PROCESSOR,
+    Command,
+    Fork,
+    Ready,
+    Reap,
+    Split,
+    fingerprint,
+    send,
+)
 
 MAX_COMMAND = 4096
 REHEARSALS = 3
@@ -42,7 +52,7 @@ def main() -> NoReturn:
     forget_projects()
     closed = _strip_torch()
     plan = lockdown.prepare(closed, whole=whole, without=sys.argv[3:])
-    for name in {*os.environ} - {*PROCESSOR}:
+    for name in {*os.environ} - {*PROCESSOR, *NO_MADE_CODE}:
         del os.environ[name]
     # Otherwise, a garbage collection in a jail would copy the pages that all forks share.
     gc.freeze()

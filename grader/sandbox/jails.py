@@ -36,6 +36,7 @@ from grader.sandbox.session import (
 from grader.wire.frames import (
     HEADER,
     LACKS_TORCH,
+    NO_MADE_CODE,
     PROCESSOR,
     Fork,
     Ready,
@@ -140,6 +141,7 @@ class Warm:
                     "HOME": "/",  # torch needs a value, and a user of a container may have none
                     # Otherwise torch creates a folder in the temporary directory.
                     "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),
+                    **NO_MADE_CODE,
                     **{name: os.environ[name] for name in PROCESSOR if name in os.environ},
                 },
                 cwd="/",

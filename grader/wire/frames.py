@@ -62,6 +62,9 @@ SIDES = ("guest", "sandbox", "wire")
 # Environment variables that restrict the vector instructions of the libraries that torch uses. The
 # libraries read the variables at their first use. Both processes must have the same values.
 PROCESSOR = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "ONEDNN_MAX_CPU_ISA")
+# Lets torch's library for bags of embeddings and quantised layers use compiled code. Otherwise it
+# would write machine code at the first call, and a jail cannot execute memory that it has written.
+NO_MADE_CODE = {"FBGEMM_NO_ASMJIT": "1"}
 
 
 def fingerprint() -> str:

@@ -31,7 +31,7 @@ from grader.records.faults import CallError, HostFault
 from grader.sandbox.jails import LAYERS, MEANING, WITHOUT, Jail, Warm, shortfall
 from grader.sandbox.session import Limits, Session
 from grader.wire import payload
-from grader.wire.frames import Ready, open_to_others
+from grader.wire.frames import NO_MADE_CODE, Ready, open_to_others
 from tests.conftest import Grader
 from tests.support.places import ROOT, TINY
 from tests.support.seats import process_of, warm_of
@@ -411,7 +411,7 @@ def test_memory_files_descriptors_and_time_are_limited(locked: Inside) -> None:
 
 
 def test_the_environment_is_empty(locked: Inside) -> None:
-    assert set(locked("environment")) <= {"LC_CTYPE"}
+    assert set(locked("environment")) <= {"LC_CTYPE", *NO_MADE_CODE}
 
 
 # --- the bar -------------------------------------------------------------------------------------
