@@ -30,7 +30,12 @@ EVASIONS = frozenset(
         "start_joinable_thread", "_bootstrap_inner", "_getframe",
     }
 )  # fmt: skip
-NAMING = frozenset({ast.Attribute, ast.Name, ast.Constant, ast.Import, ast.ImportFrom})
+NAMING = frozenset({ast.Attribute, ast.Name, ast.Call, ast.Subscript, ast.Import, ast.ImportFrom})
+# Functions that look up a name by a text; other texts may say what they like.
+BY_TEXT = frozenset(
+    {"getattr", "attrgetter", "methodcaller", "__getattribute__", "__getattr__", "get", "pop",
+     "import_module", "__import__"}
+)  # fmt: skip
 OWN = "grader.mine"  # the module from which a student imports their own answers by name
 HIDING_MODULES = (
     "grader",
@@ -313,10 +318,15 @@ def evasions(statement: TopStatement) -> list[Use]:
 
 def _evasive_word(node: ast.AST) -> str | None:
     match node:
-        case ast.Attribute(attr=word) | ast.Name(id=word) | ast.Constant(value=str(word)) if (
-            word in EVASIONS
-        ):
+        case ast.Attribute(attr=word) | ast.Name(id=word) if word in EVASIONS:
             return word
+        case ast.Subscript(slice=ast.Constant(value=str(word))) if word in EVASIONS:
+            return word
+        case ast.Call(ast.Name(function) | ast.Attribute(attr=function), texts) if (
+            function in BY_TEXT
+        ):
+            told = (text.value for text in texts if isinstance(text, ast.Constant))
+            return next((word for word in told if word in EVASIONS), None)
         case ast.Attribute():
             return _hiding(_dotted(node))
         case ast.Import(names):
