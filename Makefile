@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup grade test quick audit audit-machines trained bench soak wheel lint types format doctor clean
+.PHONY: help setup grade test quick audit audit-machines trained operators bench soak wheel lint types format doctor clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,9 @@ audit-machines: $(READY) ## the same with less of this processor, compared; EXER
 
 trained: $(READY) ## train the weights that hidden tests give to a GPT: solutions/trained
 	@$(BIN)/python -m tests.tools.trained
+
+operators: $(READY) ## look for operators of torch that the counter or a ban misses
+	@$(BIN)/python -m tests.tools.operators
 
 bench: $(READY) ## how fast, beside a cold pytest, otter and plain calls: a table, and build/bench.json
 	@$(BIN)/python -m tests.benchmarks

@@ -104,8 +104,9 @@ def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Ten
         (..., n): the weights; each row sums to one. Gradients are not tested.
 
     Rules:
-        block: No maximum or sum runs over more than `block_size` scores at once. An answer that
-            breaks this rule gets at most half of the points.
+        block: No maximum or sum runs over more than `block_size` scores at once. At most two
+            numbers for each row and block may leave torch, through .item(), .tolist(), .numpy(),
+            float() or `if`. An answer that breaks this rule gets at most half of the points.
         once: Maximum and sum come from one reading: take the exponentials of a block before the
             maximum of the next block. An answer that takes all maxima first, and then all sums,
             reads the scores twice and gets at most half of the points.
@@ -231,7 +232,9 @@ def flash_attention(
         memory: At a fixed block size, no tensor grows faster than the number of tokens: neither the
             scores, nor a mask, nor everything that you keep. An answer that breaks this rule gets
             at most half of the points.
-        block: No maximum, sum or softmax runs over more than `block_size` keys at once.
+        block: No maximum, sum or softmax runs over more than `block_size` keys at once. At most two
+            numbers for each query and block may leave torch, through .item(), .tolist(), .numpy(),
+            float() or `if`.
         loops: Loops over blocks of keys and of queries are welcome; a loop over single queries is
             too slow for the largest test.
         large: Scores may be as large as ±200, and all scores of a query may be near -200.
@@ -348,10 +351,11 @@ def attention_backward(
         forbidden: Autograd is off limits in any form, and so are ready-made attention functions;
             torch's softmax is welcome.
         loops: The number of operations does not grow with the number of tokens; each element that
-            leaves torch through .item(), .tolist(), float() or iteration counts as one operation.
+            leaves torch through .item(), .tolist(), .numpy() or float() counts as one operation.
         cost: The work is at most sixteen times the work of the forward pass, whose two products
             take 2 · batch · tokens² · d multiply-adds; the chain rule needs about four times as
-            much as the forward pass.
+            much as the forward pass. What Python and NumPy compute is not counted, so at most 32
+            numbers may leave torch.
         large: Scores may be as large as ±110, and all scores of a query may be near -110.
         dtype: float64 in, float64 out, in full precision.
         unchanged: `queries`, `keys`, `values` and `grad_output` stay as they were.
@@ -415,9 +419,10 @@ def linear_attention(
         (batch, tokens, d_v): a weighted mean of the values for each query.
 
     Rules:
-        cost: Work and memory grow no faster than the number of tokens; each element that leaves
-            torch through .item(), .tolist(), float() or iteration counts as one operation. An
-            answer that breaks this rule gets at most half of the points.
+        cost: Work and memory grow no faster than the number of tokens. What Python and NumPy
+            compute is not counted, so at most 32 numbers may leave torch, through .item(),
+            .tolist(), .numpy(), float() or `if`. An answer that breaks this rule gets at most half
+            of the points.
         forbidden: Ready-made attention functions are off limits; `F.elu` is welcome.
         dtype: float64 in, float64 out, in full precision, though you may add 1e-6 to the sum, so
             that it is never 0.

@@ -323,8 +323,8 @@ class RotaryAttention(nn.Module):
         unchanged: `x` and the cache that comes in stay as they were.
         gradients: Gradients flow to the input and to every parameter, with a cache too.
         cost: The past is not projected again: a new token after 64 tokens takes at most twice the
-            work of a new token after 16; each element that leaves torch through .item(), .tolist(),
-            float() or iteration counts as one operation.
+            work of a new token after 16. What Python and NumPy compute is not counted, so at most
+            32 numbers may leave torch, through .item(), .tolist(), .numpy(), float() or `if`.
 
     Example: identity matrices and zero biases; two tokens first, and then a third, equal to the
     first. Without rotation, the third token would give the first and the third equal weights, and

@@ -453,9 +453,9 @@ class CachedGPT(nn.Module):
         forbidden: Ready-made attention and the layers of torch that use it are off limits; torch's
             softmax is welcome.
         cost: The past is not computed again: a new token after 64 tokens takes at most twice the
-            work of a new token after 16; each element that leaves torch through .item(), .tolist(),
-            float() or iteration counts as one operation. An answer that breaks this rule gets at
-            most half of the points.
+            work of a new token after 16. What Python and NumPy compute is not counted, so at most
+            32 numbers may leave torch, through .item(), .tolist(), .numpy(), float() or `if`. An
+            answer that breaks this rule gets at most half of the points.
         context: More than `context_length` tokens, old and new together, raise an exception, of any
             ordinary type.
         none: Leaving `cache` out and passing None mean the same.

@@ -53,8 +53,8 @@ def linear_by_hand(
     Rules:
         leading: `x` may have any number of leading dimensions, or none.
         bias: With a bias of None, nothing is added.
-        forbidden: Torch's own linear functions are off limits (`nn.Linear`, `F.linear`,
-            `F.bilinear`); matrix products are welcome.
+        forbidden: Torch's own linear functions and convolutions are off limits (`nn.Linear`,
+            `F.linear`, `F.bilinear`, `F.conv1d`); matrix products are welcome.
         dtype: float64 in, float64 out, in full precision.
         unchanged: `x`, `weight` and `bias` stay as they were.
         gradients: Gradients flow back to `x`, `weight` and `bias`.

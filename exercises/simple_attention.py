@@ -121,7 +121,7 @@ def attention_scores(
         unchanged: `inputs` stays as it was.
         gradients: Gradients flow back to all tokens, as queries and as keys.
         loops: The number of tensor operations does not grow with the number of tokens; each element
-            that leaves torch through .item(), .tolist(), float() or iteration counts as one
+            that leaves torch through .item(), .tolist(), .numpy() or float() counts as one
             operation.
 
     Example: two tokens with three numbers each give four scores.

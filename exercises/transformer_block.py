@@ -62,7 +62,8 @@ def layer_norm(
             compute the variance as the mean of x² minus the square of the mean is wrong there:
             float32 has too few digits.
         forbidden: Torch's norms (layer_norm, rms_norm, group_norm, batch_norm, instance_norm,
-            normalize and their classes) are off limits, and so are ready-made attention functions.
+            normalize, renorm, cosine_similarity and their classes) are off limits, and so are
+            ready-made attention functions.
             Means, variances and lengths of vectors are welcome.
         dtype: float64 in, float64 out, in full precision.
         unchanged: `x`, `gain` and `shift` stay as they were.
@@ -111,7 +112,8 @@ def rms_norm(
         eps: `eps` is added to the mean square, under the root. The caller may pass another value.
         zeros: A row of zeros gives zeros, and never NaN.
         forbidden: Torch's norms (layer_norm, rms_norm, group_norm, batch_norm, instance_norm,
-            normalize and their classes) are off limits, and so are ready-made attention functions.
+            normalize, renorm, cosine_similarity and their classes) are off limits, and so are
+            ready-made attention functions.
             Means and lengths of vectors are welcome.
         dtype: float64 in, float64 out, in full precision.
         unchanged: `x` and `gain` stay as they were.

@@ -1,4 +1,7 @@
-"""No operator of torch does in one call what an exercise forbids: a new torch is looked through."""
+"""No operator of torch does in one call what an exercise forbids, or more than it costs.
+
+`make operators` goes through all of them; here are the quick parts, which a new torch must pass.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import pytest
 import torch
 
 from grader.course.course import load_course
+from grader.guest import operations as counted
 from tests.support.places import REAL
+from tests.tools.operators import Finding, too_cheap, twins, unseen
 
 FUNCTIONS = {name: group.functions for name, group in load_course(REAL).file.operations.items()}
 
@@ -43,3 +48,26 @@ def test_every_optimiser_that_can_make_adams_step_is_forbidden() -> None:
     other_steps = {"Adamax", "NAdam", "RAdam"}
     optimisers = {name for name in vars(torch.optim) if "Adam" in name} - other_steps
     assert {f"{name}.step" for name in optimisers} <= set(FUNCTIONS["adamw"])
+
+
+def test_somebody_has_looked_at_every_operator_that_is_as_cheap_as_a_view() -> None:
+    assert [*unseen()] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(2))
+def test_no_operator_computes_more_than_it_costs(part: int) -> None:
+    assert [*too_cheap(lambda number: number % 90 == 45 * part)] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_maximum_that_counts_as_a_view_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted, "REDUCTIONS", frozenset())
+    monkeypatch.setattr(counted, "MOVING", counted.MOVING | {"amax", "logsumexp"})
+    found = {finding.operator for finding in too_cheap(lambda number: number in (472, 534))}
+    assert found == {"amax", "logsumexp"}
+
+
+def test_a_twin_that_is_not_forbidden_is_found() -> None:
+    softmax = "aten::softmax.int"
+    assert Finding("twin", softmax, "gives what softmax gives") in [*twins([softmax], banned={})]

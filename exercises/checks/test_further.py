@@ -17,12 +17,12 @@ from grader.testing import (
     assert_batch_rows_do_not_mix,
     assert_causal,
     assert_gradients_agree,
+    assert_grows_at_most,
     assert_input_unchanged,
     assert_learns_no_more,
     assert_moves,
     assert_one_bias,
     assert_that,
-    assert_work_grows_at_most,
 )
 
 # --- head_weights --------------------------------------------------------------------------------
@@ -614,7 +614,7 @@ def test_rotary_attention_projects_new_tokens_only(student, make):
     token = make.normal(batch=1, tokens=1, d_in=256)
     _out, short = attention(make.normal(batch=1, tokens=16, d_in=256))
     _out, long = attention(make.normal(batch=1, tokens=64, d_in=256))
-    assert_work_grows_at_most(attention, (token, short), (token, long), 2)
+    assert_grows_at_most(attention, (token, short), (token, long), work=2)
 
 
 # --- LlamaBlock ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from grader.testing import (
     assert_agrees_to_float64,
     assert_drops_only_weights,
     assert_gradients_agree,
+    assert_grows_at_most,
     assert_has_one_table,
     assert_input_unchanged,
     assert_learns_no_more,
@@ -23,7 +24,6 @@ from grader.testing import (
     assert_refuses,
     assert_that,
     assert_unmoved,
-    assert_work_grows_at_most,
     table_model,
 )
 
@@ -745,4 +745,4 @@ def test_cached_gpt_reads_only_new_tokens(student, reference, make):
     ids = make.integers(0, 29, batch=1, tokens=65)
     with torch.no_grad():
         short, long = ((ids[:, seen : seen + 1], model(ids[:, :seen])[1]) for seen in (16, 64))
-    assert_work_grows_at_most(model, short, long, 2)
+    assert_grows_at_most(model, short, long, work=2)

@@ -15,10 +15,10 @@ from grader.testing import (
     assert_agrees_to_float64,
     assert_batch_rows_do_not_mix,
     assert_gradients_agree,
+    assert_grows_at_most,
     assert_input_unchanged,
     assert_moves,
     assert_one_bias,
-    assert_work_grows_at_most,
 )
 
 # --- repeat_kv -----------------------------------------------------------------------------------
@@ -421,7 +421,7 @@ def test_cached_attention_projects_new_tokens_only(student, make):
     token = make.normal(batch=1, tokens=1, d_in=192)
     _out, short = attention(make.normal(batch=1, tokens=16, d_in=192))
     _out, long = attention(make.normal(batch=1, tokens=64, d_in=192))
-    assert_work_grows_at_most(attention, (token, short), (token, long), 2)
+    assert_grows_at_most(attention, (token, short), (token, long), work=2)
 
 
 # --- LatentAttention -----------------------------------------------------------------------------

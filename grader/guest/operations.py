@@ -17,8 +17,8 @@ import gc
 import types
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, partial
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
@@ -198,14 +198,44 @@ def _code(name: str) -> types.CodeType:
 # --- costs ---------------------------------------------------------------------------------------
 #
 # Costs are the same on every machine. A view has no work; its elements count as stored. The work of
-# writing an element is 1, and that of a multiply-add is 1.
+# writing an element is 1, and that of a multiply-add is 1. An operation that the tables below do
+# not list costs all its input: each number of its result may be computed from all numbers of the
+# input. A test goes through all of torch's operations, and fails if the tables are too generous.
 
+
+# Operations that move or fill numbers: each number of the result comes from at most one number of
+# the input. Torch marks operations that compute number by number (`torch.Tag.pointwise`), and
+# copies of views.
+MOVING = frozenset(
+    {
+        "as_strided_scatter", "block_diag", "cat", "channel_shuffle", "chunk_cat", "complex",
+        "constant_pad_nd", "copy", "diag_embed", "diagonal_scatter", "embedding", "fill", "flip",
+        "gather", "index", "index_copy", "index_fill", "index_select", "lift", "lift_fresh",
+        "masked_scatter", "masked_select", "padded_dense_to_jagged_forward", "pixel_shuffle",
+        "pixel_unshuffle", "polar", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
+        "repeat", "replication_pad1d", "replication_pad2d", "replication_pad3d", "roll", "rot90",
+        "select_scatter", "slice_scatter", "stack", "take", "to_copy", "tril", "triu",
+        "unsafe_index", "unsafe_view", "zero",
+    }
+)  # fmt: skip
+# The same, unless their last argument asks for a sum where several numbers meet at one place.
+PUTTING = frozenset({"index_put", "index_put_impl", "put", "unsafe_index_put", "scatter"})
+# Computed number by number, though torch does not mark them; the last ones read no number at all.
+POINTWISE = frozenset(
+    {
+        "addr", "glu", "hardswish", "log_sigmoid_forward", "native_dropout", "prelu_kernel",
+        "bernoulli", "exponential", "full_like", "new_full", "new_ones", "new_zeros", "normal",
+        "ones_like", "rand_like", "randint_like", "randn_like", "random", "uniform", "zeros_like",
+    }
+)  # fmt: skip
+MARKS = frozenset({torch.Tag.pointwise, torch.Tag.view_copy})
+# Norms of rows: the second argument is the shape of a row.
+NORMS = frozenset({"native_layer_norm", "fused_rms_norm"})
 
 # Products of matrices and vectors. Each sums over the last axis of an argument; the number is the
 # position of this argument.
 PRODUCTS = {
     "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0,
-    "matmul": 0,  # recorded only if autograd is off; otherwise torch calls one of the above
     "addmm": 1, "addbmm": 1, "baddbmm": 1, "addmv": 1,
 }  # fmt: skip
 # Operations that reduce many numbers to one. Each element of the input is used for one result.
@@ -221,6 +251,7 @@ SCANS = frozenset(
     {
         "softmax", "log_softmax", "safe_softmax", "cumsum", "cumprod", "cummax", "cummin",
         "logcumsumexp", "sort", "argsort", "msort", "topk", "kthvalue", "mode",
+        "softmax_backward_data", "log_softmax_backward_data",
     }
 )  # fmt: skip
 
@@ -261,14 +292,23 @@ class Cost(NamedTuple):
     stored: int = 0  # elements that the largest result stores
     work: int = 0  # multiply-adds of a product; elements read by a reduction; else elements written
     width: int = 0  # elements from which each number of the result is computed
+    compared: int = 0  # elements among which a maximum may be found
+    left: int = 0  # bits of the number that becomes Python's
 
 
 def cost(operation: Any, args: Any, kwargs: Any, result: Any) -> Cost:
     """The cost of a call of one of the dispatcher's operations."""
-    parts = result if isinstance(result, (tuple, list)) else (result,)
-    results = [part for part in parts if isinstance(part, Tensor)]
+    results = [*tensors_in(result), *changed(operation, args, kwargs)]
     if not results:
-        return Cost()
+        read = sum(tensor.numel() for tensor in tensors_in((args, kwargs)))
+        return Cost(0, read, read, read, _bits_of(result, args))
+    found = _computed(operation, args, kwargs, results)
+    if plain_name(operation) in MAXIMA:
+        found = found._replace(compared=found.work)
+    return found
+
+
+def _computed(operation: Any, args: Any, kwargs: Any, results: Sequence[Tensor]) -> Cost:
     stored = max(map(_stored, results))
     name = plain_name(operation)
     if _is_view(operation) or name in EMPTY:
@@ -291,7 +331,96 @@ def cost(operation: Any, args: Any, kwargs: Any, result: Any) -> Cost:
     if name in SCANS and isinstance(source, Tensor) and source.dim():
         axis = _axis(operation, args, kwargs)
         return Cost(stored, source.numel(), source.shape[axis])
-    return Cost(stored, written)
+    if name in NORMS and isinstance(source, Tensor):
+        return Cost(stored, source.numel(), prod(args[1]))
+    if _is_pointwise(operation) or name in MOVING:
+        return Cost(stored, written, 1)
+    if name in PUTTING and not _sums(args, kwargs):
+        return Cost(stored, written, 1)
+    width = sum(tensor.numel() for tensor in tensors_in((args, kwargs)))
+    if not width:  # made of nothing
+        return Cost(stored, written)
+    return Cost(stored, max(written, 1) * width, width, width)
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """The tensors in an operation's arguments, or in its result."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [tensor for part in value for tensor in tensors_in(part)]
+
+
+@cache
+def _is_pointwise(operation: Any) -> bool:
+    """Whether an operation computes number by number; torch marks some of its forms only."""
+    name = operation._schema.name.partition("::")[2]
+    packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
+    forms = [getattr(packet, form) for form in packet.overloads()] if packet else []
+    tags = {tag for form in (operation, *forms) for tag in form.tags}
+    return plain_name(operation) in POINTWISE or not tags.isdisjoint(MARKS)
+
+
+def _sums(args: Any, kwargs: Any) -> bool:
+    """Whether an operation of `PUTTING` adds, or multiplies, numbers that meet at one place."""
+    told = [kwargs.get("accumulate"), kwargs.get("reduce"), *args[3:4]]
+    return any(one is True or isinstance(one, str) for one in told)
+
+
+@cache
+def _changes(operation: Any) -> list[tuple[int, str]]:
+    """The arguments that an operation writes to: their positions and names."""
+    arguments = enumerate(operation._schema.arguments)
+    return [(n, a.name) for n, a in arguments if a.alias_info is not None and a.alias_info.is_write]
+
+
+def changed(operation: Any, args: Any, kwargs: Any) -> list[Tensor]:
+    """The tensors that a call of an operation writes to."""
+    written = [
+        args[place] if place < len(args) else kwargs.get(name)
+        for place, name in _changes(operation)
+    ]
+    return tensors_in(written)
+
+
+# --- numbers that leave torch --------------------------------------------------------------------
+#
+# What Python or NumPy compute is not counted. Therefore the numbers that they get are.
+
+
+def bits(tensor: Tensor) -> int:
+    """The bits of a tensor's numbers; a boolean is a single bit."""
+    return tensor.numel() * (1 if tensor.dtype == torch.bool else 8 * tensor.element_size())
+
+
+def _bits_of(result: Any, args: Any) -> int:
+    """The bits of a number that is no tensor: of ``item``, or of a verdict such as ``equal``."""
+    if isinstance(result, bool):
+        return 1
+    given = tensors_in(args)
+    return 8 * given[0].element_size() if given and isinstance(result, (int, float, complex)) else 0
+
+
+_lent: set[int] = set()  # memory of torch's that Python or NumPy can read
+
+
+def lend(tensor: Tensor) -> None:
+    """Note that Python or NumPy can read a tensor's memory from now on."""
+    _lent.add(tensor.untyped_storage()._cdata)
+
+
+def is_lent(tensor: Tensor) -> bool:
+    """Whether Python or NumPy can read a tensor's memory, by `lend` or since it is theirs.
+
+    Torch cannot resize memory of others, or memory that it has shown to NumPy.
+    """
+    if tensor.layout != torch.strided or tensor.device.type == "meta":
+        return False
+    storage = tensor.untyped_storage()
+    return not storage.resizable() or storage._cdata in _lent
 
 
 def _stored(tensor: Tensor) -> int:
@@ -302,9 +431,29 @@ def _stored(tensor: Tensor) -> int:
     return min(tensor.numel(), held)
 
 
+# Bound before `interpreter.strip` replaces the function.
+_overload_of = torch._C._get_operation_overload
+
+
+@cache
+def composed(operation: Any) -> Callable[..., Any] | None:
+    """What computes an operation by others, if torch has no kernel of its own for it.
+
+    A forbidden operation has a kernel that refuses the call.
+    """
+    key, has = "CompositeImplicitAutograd", torch._C._dispatch_has_kernel_for_dispatch_key
+    if not has(operation.name(), key) or has(operation.name(), "CPU"):
+        return None
+    overload = operation._overloadname
+    found = _overload_of(operation._schema.name, "" if overload == "default" else overload)
+    return partial(found[1], torch._C.DispatchKey.CompositeImplicitAutograd)
+
+
 @cache
 def _is_view(operation: Any) -> bool:
     """Whether the result of an operation is a view of its input."""
+    if torch.Tag.inplace_view in operation.tags:
+        return True
     aliases = [returned.alias_info for returned in operation._schema.returns]
     return any(alias is not None and not alias.is_write for alias in aliases)
 

@@ -27,7 +27,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from grader.guest import interpreter
-from grader.guest.operations import EXPONENTIALS, MAXIMA, Cost, Refusals, cost, plain_name
+from grader.guest.operations import (
+    EXPONENTIALS,
+    Cost,
+    Refusals,
+    bits,
+    changed,
+    composed,
+    cost,
+    is_lent,
+    lend,
+    plain_name,
+)
 from grader.wire import AUTOGRAD, MAX_USES, Operations, Place, Use
 from grader.wire.source import CODE_PREFIX
 
@@ -157,9 +168,15 @@ def print_tensors_in_short() -> None:
 # --- one call ------------------------------------------------------------------------------------
 
 
-# The method that converts all numbers of a tensor. Unlike ``item``, ``float`` and iteration, this
-# method runs no operation for each number. Therefore `Record.leave` counts the numbers.
-LISTED = "tolist"
+CALLING = frozenset({"apply", "map", "map2"})  # the last argument is a function
+_untraced = torch._C.DisableTorchFunction  # bound before `interpreter.strip` replaces the class
+
+# Methods that give a tensor's numbers, or its memory, to Python or NumPy. Unlike ``item`` and
+# ``float``, they run no operation for each number. Therefore `Record.leave` counts the numbers.
+LEAVING = frozenset(
+    {"tolist", "numpy", "array", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex",
+     "apply", "map", "map2"}
+)  # fmt: skip
 
 
 @dataclass
@@ -174,26 +191,29 @@ class Record:
     failures: list[BaseException] = field(default_factory=list)  # exceptions of torch functions
     names: set[str] = field(default_factory=set)
     count: int = 0
-    largest: int = 0  # this field and the next three: see `Operations`
+    largest: int = 0  # this field and the next four: see `Operations`
     work: int = 0
     widest: int = 0
     compared: int = 0
+    left: int = 0
     exponential: bool = False  # whether the call has computed an exponential
 
     @property
     def operations(self) -> Operations:
         """The counts of the call's operations so far."""
-        return Operations(self.count, self.largest, self.work, self.widest, self.compared)
+        counts = self.count, self.largest, self.work, self.widest, self.compared, self.left
+        return Operations(*counts)
 
     def note(self, name: str) -> None:
         """Report a call of a torch function, if the function is watched."""
         if name in self.watch and len(self.uses) < MAX_USES:
             self.uses.append(Use(name, self.locate()))
 
-    def leave(self, numbers: int) -> None:
-        """Count a conversion of numbers to Python as an operation for each number."""
-        self.count += numbers
-        self.work += numbers
+    def leave(self, tensor: torch.Tensor) -> None:
+        """Count numbers that Python or NumPy get, each also as an operation."""
+        self.count += tensor.numel()
+        self.work += tensor.numel()
+        self.left += bits(tensor)
 
     def add(self, name: str, operation: Cost) -> None:
         """Count an operation with its plain name and its cost."""
@@ -201,9 +221,10 @@ class Record:
         self.largest = max(self.largest, operation.stored)
         self.work += operation.work
         self.widest = max(self.widest, operation.width)
+        self.left += operation.left
         self.exponential = self.exponential or name in EXPONENTIALS
-        if name in MAXIMA and not self.exponential:
-            self.compared += operation.work
+        if not self.exponential:
+            self.compared += operation.compared
 
 
 _current: Record | None = None
@@ -234,14 +255,27 @@ def _note_function(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = 
     name = plain_name(func)
     record.names.add(name)
     record.note(name)
-    if name == LISTED and args and isinstance(args[0], torch.Tensor):
-        record.leave(args[0].numel())
+    if name in LEAVING and args and isinstance(args[0], torch.Tensor):
+        record.leave(args[0])
+        lend(args[0])
+        if name in CALLING:
+            args = *args[:-1], _also_traced(args[-1])
     try:
         result = func(*args, **(kwargs or {}))
     except Exception as error:
         record.failures.append(error)
         raise
     return _distorted(result) if name in record.altered else result
+
+
+def _also_traced(callback: Any) -> Any:
+    """A function that torch calls for each number, while this mode is off."""
+
+    def called(*numbers: Any) -> Any:
+        with FUNCTIONS.within(FunctionTrace()):
+            return callback(*numbers)
+
+    return called
 
 
 def _distorted(result: Any) -> Any:
@@ -268,15 +302,27 @@ class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
 
-def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _count_operation(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """See torch.utils._python_dispatch.TorchDispatchMode."""
     if any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types):
         # The operations of the tensor's own __torch_dispatch__ would not be counted by this mode.
         raise PermissionError("tensors with __torch_dispatch__ hide operations: use plain tensors")
     kwargs = kwargs or {}
+    if _current is None:
+        return func(*args, **kwargs)
+    parts = composed(func)
+    if parts is not None:  # only without the layer of autograd: an operation that costs its parts
+        count = _current.count
+        with OPERATIONS.within(mode):
+            result = parts(*args, **kwargs)
+        _current.count = count + 1
+        return result
     result = func(*args, **kwargs)
-    if _current is not None:
+    with _untraced():  # what the kit reads of tensors is no function of the student's
         _current.add(plain_name(func), cost(func, args, kwargs, result))
+        for tensor in changed(func, args, kwargs):
+            if is_lent(tensor):
+                _current.leave(tensor)
     return result
 
 

@@ -55,6 +55,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 # Bound before any student code runs, because a submission may replace functions of torch.
 _detach = Tensor.detach
+_clone = Tensor.clone  # torch marks the memory of a tensor that it has shown to NumPy
 _as_subclass = Tensor.as_subclass
 _resolve_neg = Tensor.resolve_neg
 _view = Tensor.view
@@ -93,7 +94,7 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> Te
         # Compute the size from the shape: an expanded tensor needs little memory until it is dense.
         if math.prod(shape) * tensor.element_size() > limit:
             raise Unsendable(f"a tensor of shape {shape}: larger than {limit // 2**20} MB")
-        dense = _resolve_neg(_cpu(_detach(tensor)))
+        dense = _resolve_neg(_cpu(_clone(_detach(tensor))))
         if tensor.dtype == torch.bfloat16:  # NumPy does not know this dtype
             dense = _view(dense, torch.int16)
         return TensorData(name, shape, _numpy(dense).tobytes())
@@ -117,7 +118,8 @@ def unpack_tensor(packed: TensorData) -> Tensor:
     # Booleans are read as integers, since bytes other than 0 and 1 would be undefined as bool.
     read_as = torch.uint8 if dtype == torch.bool else dtype
     flat = torch.frombuffer(bytearray(packed.data), dtype=read_as)
-    return (flat.ne(0) if dtype == torch.bool else flat).reshape(packed.shape)
+    # Both make memory of torch's own: writing into that of others counts as leaving torch.
+    return (flat.ne(0) if dtype == torch.bool else flat.clone()).reshape(packed.shape)
 
 
 def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Value:

@@ -16,6 +16,7 @@ from grader.testing import (
     assert_agrees_to_float64,
     assert_drops_only_weights,
     assert_gradients_agree,
+    assert_grows_at_most,
     assert_has_one_table,
     assert_input_unchanged,
     assert_learns_no_more,
@@ -23,7 +24,6 @@ from grader.testing import (
     assert_refuses,
     assert_that,
     assert_unmoved,
-    assert_work_grows_at_most,
     first_tokens,
     table_model,
 )
@@ -894,4 +894,4 @@ def test_cached_gpt_does_not_compute_the_past_again(student, reference, make):
     model, _ours = both(student, reference, "CachedGPT", (29, 96, 4, 2, 250, 70))
     ids = texts(make, (29,), 1, 65)
     short, long = ((ids[:, seen : seen + 1], cache_of(model, ids[:, :seen])) for seen in (16, 64))
-    assert_work_grows_at_most(model, short, long, 2)
+    assert_grows_at_most(model, short, long, work=2)

@@ -15,11 +15,11 @@ from grader.testing import (
     assert_agrees_to_float64,
     assert_batch_rows_do_not_mix,
     assert_gradients_agree,
+    assert_grows_at_most,
     assert_input_unchanged,
     assert_moves,
     assert_one_bias,
     assert_that,
-    assert_work_grows_at_most,
 )
 
 # --- repeat_kv -----------------------------------------------------------------------------------
@@ -475,7 +475,7 @@ def test_cached_attention_does_not_project_the_past_again(student, make):
     short, long = (
         (x, cache_of(attention, make.normal(batch=1, tokens=seen, d_in=192))) for seen in (16, 64)
     )
-    assert_work_grows_at_most(attention, short, long, 2)
+    assert_grows_at_most(attention, short, long, work=2)
 
 
 # --- LatentAttention -----------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def free(x):
 COSTS = {
     "x @ y.mT": (12, 60, 5),  # (3, 5) by (5, 4): 12 numbers of 5 products each
     "torch.bmm(x.expand(2, 3, 5), y.mT.expand(2, 5, 4))": (24, 120, 5),
-    "x + 1": (15, 15, 0),
+    "x + 1": (15, 15, 1),
     "x.sum()": (1, 15, 15),
     "x.mean(dim=0)": (5, 15, 3),
     "x.amax(dim=-1, keepdim=True)": (3, 15, 5),
@@ -184,17 +184,30 @@ COSTS = {
     "torch.softmax(x, dim=0)": (15, 15, 3),
     "x.cumsum(1)": (15, 15, 5),
     "x.sort(dim=0)[0]": (15, 15, 3),
-    "x.T": (15, 0, 0),  # a view
-    "x.expand(1000, -1, -1)": (15, 0, 0),
-    "x.expand(10, -1, -1).clone()": (150, 150, 0),
-    "torch.maximum(x, x)": (15, 15, 0),
+    "x.T": (15, 0, 1),  # a view: only y is computed
+    "x.expand(1000, -1, -1)": (15, 0, 1),
+    "x.expand(10, -1, -1).clone()": (150, 150, 1),
+    "torch.maximum(x, x)": (15, 15, 1),
+    "x.clone().masked_fill_(y[:3] > 0, 0.0)": (15, 45, 1),
+    "torch.cat([x, x])": (30, 30, 1),
+    "torch.nn.functional.pad(x, (0, 1))": (18, 18, 1),
+    "x.clone().index_put((torch.tensor([0, 2]),), x[1])": (15, 30, 1),
+    "x.gather(1, torch.zeros(3, 2, dtype=torch.int64))": (6, 12, 1),
     "x[:, :2].sum(dim=-1)": (6, 6, 2),  # the slice is a view of 6 numbers
     "torch.nn.functional.max_pool1d(x[None], 5)": (3, 15, 5),
     "torch.nn.functional.avg_pool1d(x[None], 3, stride=1)": (9, 15, 3),
     "torch.nn.functional.conv1d(x[:, None], y.new_ones(1, 1, 4))": (6, 24 + 4, 4),
     "x.new_zeros(3, 1).scatter_add(1, x.long() - 1, x)": (15, 3 + 3 * 15, 5),
     "y.new_zeros(2, 5).index_add(0, torch.tensor([0, 1, 1]), x)": (15, 10 + 15, 3),
-}
+    # In no list: each number of the result may be computed from all of the input.
+    "torch.cdist(x, x)": (9, 9 * 30, 30),
+    "torch.histc(x, 4)": (4, 4 * 15, 15),
+    "x.new_zeros(3).index_put((y[0, :3].long() - 1,), x[:, 0], accumulate=True)": (
+        3, 3 + 3 + 3 + 3 * 9, 9,
+    ),
+    "torch._cummax_helper(x, x.clone(), x.long(), 1)": (15, 15 + 15 + 15 * 45, 45),  # no result
+    "torch._foreach_exp_([x.clone()])": (15, 15 + 15 * 15, 15),  # no result
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "expected"), COSTS.items())
@@ -229,6 +242,55 @@ def test_observe_tells_what_maxima_read_before_the_first_exponential(
 ) -> None:
     seat = open_seat(f"import torch\ndef free(x):\n    return {code}", free)
     assert seat.student().free.observe(torch.ones(3, 5)).operations.compared == expected
+
+
+# The bits that become Python's or NumPy's.
+LEFT = {
+    "x.sum()": 0,
+    "x.sum().item()": 32,
+    "float(x.double().sum())": 64,
+    "int(x.argmax())": 64,
+    "1 if x.sum() > 3 else 2": 1,
+    "torch.equal(x, x)": 1,
+    "x.tolist()": 15 * 32,
+    "x.numpy()": 15 * 32,
+    "numpy.asarray(x[0])": 5 * 32,
+    "numpy.from_dlpack(x)": 15 * 32,
+    "x.clone().apply_(lambda number: number)": 15 * 32,
+    "torch.from_numpy(numpy.array(3.0))": 0,
+    "torch.from_numpy(numpy.zeros(15)).copy_(x.view(-1))": 15 * 64,
+    "torch.frombuffer(numpy.zeros(15), dtype=torch.float64).view(3, 5).copy_(x)": 15 * 64,
+    "torch.asarray(numpy.zeros((3, 5))).add_(x)": 15 * 64,
+    "x.add_(1)": 0,  # what is passed to an answer is torch's own
+}
+
+
+@pytest.mark.parametrize(("code", "expected"), LEFT.items())
+def test_observe_tells_how_many_bits_leave_torch(
+    open_seat: OpenSeat, code: str, expected: int
+) -> None:
+    source = f"import numpy\nimport torch\ndef free(x):\n    {code}\n    return x + 1"
+    x = torch.ones(3, 5)
+    assert open_seat(source, free).student().free.observe(x).operations.left == expected
+
+
+@pytest.mark.parametrize("shown", ["window.numpy()", "numpy.from_dlpack(window)"])
+def test_what_is_written_through_a_window_for_numpy_leaves_torch(
+    open_seat: OpenSeat, shown: str
+) -> None:
+    source = f"""
+import numpy
+import torch
+
+def free(x):
+    window = torch.empty(5)
+    seen = {shown}
+    for row in x:
+        window.copy_(row)
+    return x + 1
+"""
+    student = open_seat(source, free).student()
+    assert student.free.observe(torch.ones(3, 5)).operations.left == (5 + 15) * 32
 
 
 # --- watched functions ---------------------------------------------------------------------------
