@@ -3,7 +3,7 @@
 Each *layer* is a restriction that the kernel may or may not offer. The warm process makes a `Plan`
 once and rehearses it in a child. Every later jail applies the same layers, or ends.
 
-The order of the layers matters. Namespaces and mounts come first, while they are still allowed.
+The order of the layers matters. Namespaces and the new root come first, while mounts are allowed.
 Landlock comes next, while the process may still open the folders above Python's. Then the process
 becomes another user. The filter of system calls comes later, since it would refuse all these steps.
 """
@@ -30,7 +30,8 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECCOMP = 1, 4, 8, 22
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 24, 38, 2
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
+MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 0x1000, 0x4000, 0x40000, 2
 CAP_DAC_READ_SEARCH, CAP_LAST = 2, 63
 CAPABILITY_VERSION = 0x20080522
 
@@ -44,6 +45,8 @@ MAX_DESCRIPTORS = 64
 MAX_STACK = 16 * 2**20  # bytes
 THREADS_ROOM = 2 * 2**30  # bytes of address space for thread stacks and arenas, mostly unused
 MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", "/home", "/tmp")
+DEVICES = ("/dev/null", "/dev/urandom")
+WORK = "/work"  # the working folder of a jail with a root of its own; it is empty
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,8 @@ class Plan:
     data_bytes: int  # private memory of the warm process, to which a jail's limit is added
     address_bytes: int  # address space of the warm process, likewise
     filter: bytes  # the filter of system calls, see `filter_program`
-    work_folder: str | None  # the jail's working folder, which an empty file system covers
+    shown: tuple[str, ...]  # `readable` and the other paths that lead there, for the new root
+    new_root: str | None  # the folder on which the new root is built
     missing: dict[str, str]  # layers that no jail can have, each with the reason
 
 
@@ -115,19 +119,33 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
         memory["VmData"],
         memory["VmSize"],
         program,
-        _work_folder(readable),
+        _and_ways_to(readable),
+        _mount_point(readable),
         missing,
     )
 
 
 def python_folders() -> tuple[str, ...]:
     """The folders with Python, its packages and the system's libraries."""
+    return _outermost(str(path.resolve()) for path in _pythons())
+
+
+def _pythons() -> list[Path]:
     wanted = [
-        *(path for path in sys.path if Path(path).is_dir()),
+        *sys.path,
         *(str(Path(base) / "lib") for base in (sys.base_prefix, sys.prefix)),
         *("/usr/lib", "/usr/lib64", "/lib", "/lib64"),
     ]
-    found = sorted({str(Path(path).resolve()) for path in wanted if Path(path).is_dir()})
+    return [Path(path) for path in wanted if Path(path).is_absolute() and Path(path).is_dir()]
+
+
+def _and_ways_to(folders: Iterable[str]) -> tuple[str, ...]:
+    """The folders, and the paths with symbolic links, such as ``/lib64``, that Python knows."""
+    return _outermost([*folders, *map(str, _pythons())])
+
+
+def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    found = sorted({*paths})
     return tuple(p for p in found if not any(p != q and Path(p).is_relative_to(q) for q in found))
 
 
@@ -193,8 +211,8 @@ def free_users(top: int, given_away: Iterable[str] = GIVEN_AWAY) -> range:
     return max(free, key=lambda some: min(len(some), PIDS))[:PIDS]
 
 
-def _work_folder(readable: tuple[str, ...]) -> str | None:
-    """A folder that an empty file system can cover without hiding Python; None if there is none."""
+def _mount_point(readable: tuple[str, ...]) -> str | None:
+    """A folder that a file system can cover without hiding Python; None if there is none."""
     for folder in MOUNT_POINTS:
         if Path(folder).is_dir() and not any(Path(p).is_relative_to(folder) for p in readable):
             return folder
@@ -224,6 +242,9 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
                 missing[layer] = str(why)
 
     put_on("namespaces", lambda: _leave_namespaces(plan))
+    if "namespaces" in missing:
+        missing.setdefault("root", "there is no namespace of mounts")
+    put_on("root", lambda: _enter_new_root(plan))
     put_on("landlock", lambda: _close_files(plan))
     kept = frozenset[int]()
     if "landlock" not in missing and plan.private and os.geteuid() == 0:
@@ -257,28 +278,80 @@ def _leave_namespaces(plan: Plan) -> None:
     """Enter new namespaces: no network; separate shared memory, message queues and mounts."""
     flags = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS
     # Root later becomes another user, who would not exist in a new user namespace.
-    if os.geteuid() != 0:
+    user, group = os.geteuid(), os.getegid()
+    if user != 0:
         flags |= CLONE_NEWUSER
     if plan.libc.unshare(flags) != 0:
         raise Unavailable(_reason("unshare"))
-    if plan.work_folder is None:
-        return
-    # Mount an empty, read-only file system as the working folder.
-    folder = plan.work_folder.encode()
-    flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
-    options = b"size=4k,nr_inodes=2,mode=0555"
-    if (
-        plan.libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) == 0
-        and plan.libc.mount(b"tmpfs", folder, b"tmpfs", flags, options) == 0
-    ):
-        os.chdir(folder)
+    if user != 0:
+        _keep_ids(plan, user, group)
+    # Mounts of this process must not appear outside.
+    if plan.libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        raise Unavailable(_reason("mount"))
+
+
+def _keep_ids(plan: Plan, user: int, group: int) -> None:
+    """Give the user and the group the same ids in the new user namespace.
+
+    Without ids, the process could mount file systems there, but make no folder in them. The kernel
+    lets only a dumpable process write the files; `lock` ends this state before a submission comes.
+    """
+    plan.libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    try:
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            Path(f"/proc/self/{name}").write_text(text)
+    except OSError as error:
+        raise Unavailable(f"{error.filename}: {error.strerror}") from None
+    finally:
+        plan.libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _enter_new_root(plan: Plan) -> None:
+    """Replace the root folder by one that holds `Plan.shown` and `DEVICES` only.
+
+    Landlock refuses to open other files, but it lets a process see their sizes and times.
+    """
+    if plan.new_root is None:
+        raise Unavailable(f"none of the folders {', '.join(MOUNT_POINTS)} can be covered")
+    mount, root = plan.libc.mount, plan.new_root
+    empty = MS_NOSUID | MS_NODEV | MS_NOEXEC
+
+    def checked(result: int, call: str) -> None:
+        if result != 0:
+            raise Unavailable(_reason(call))
+
+    checked(mount(b"tmpfs", root.encode(), b"tmpfs", empty, b"size=256k,mode=0755"), "mount")
+    for path in (*plan.shown, *DEVICES):
+        place = Path(root + path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if Path(path).is_dir():
+            place.mkdir(exist_ok=True)
+        elif Path(path).exists():
+            place.touch()
+        else:
+            continue
+        bound = mount(path.encode(), os.fsencode(place), None, MS_BIND | MS_REC, None)
+        checked(bound, f"mount {path}")
+    Path(root + WORK).mkdir()
+    hidden = root + plan.closed
+    checked(mount(b"tmpfs", hidden.encode(), b"tmpfs", MS_RDONLY | empty, b"size=4k"), "mount")
+    os.chdir(root)
+    checked(plan.libc.pivot_root(b".", b"."), "pivot_root")  # the old root lies on the new one
+    checked(plan.libc.umount2(b".", MNT_DETACH), "umount2")
+    os.chdir(WORK)
+    flags = MS_REMOUNT | MS_BIND | MS_RDONLY | empty
+    checked(mount(None, b"/", None, flags, None), "mount")
 
 
 def _close_files(plan: Plan) -> None:
     """Apply Landlock: allow reading Python's folders; refuse writing, and signals to processes."""
     import sandlock
 
-    devices = [path for path in ("/dev/null", "/dev/urandom") if os.access(path, os.R_OK)]
+    devices = [path for path in DEVICES if os.access(path, os.R_OK)]
     policy = sandlock.Sandbox(
         fs_readable=[*plan.opened, *devices],
         # An older kernel may lack Landlock's scopes, for signals and sockets. Accept that: seccomp
@@ -392,7 +465,7 @@ _NAMES = """
     mq_getsetattr userfaultfd io_uring_setup io_uring_enter io_uring_register
     io_setup io_submit add_key request_key keyctl
 
-    bpf perf_event_open fanotify_init fanotify_mark inotify_init inotify_init1 lookup_dcookie
+    flock bpf perf_event_open fanotify_init fanotify_mark inotify_init inotify_init1 lookup_dcookie
     mount umount2 pivot_root chroot open_tree move_mount fsopen fsconfig fsmount fspick
     mount_setattr swapon swapoff quotactl quotactl_fd sync syncfs
     init_module finit_module delete_module kexec_load kexec_file_load reboot syslog acct vhangup
@@ -428,9 +501,15 @@ GROWING = 0x0100  # MAP_GROWSDOWN: counts as stack, and would not count for RLIM
 GROWING_LATER = (0x0100_0000, 0x0200_0000)  # PROT_GROWSDOWN, PROT_GROWSUP
 OUT_OF_BAND = 0x01  # MSG_OOB: makes a socket look ready although it has no ordinary data
 LOW = 0xFFFF_FFFF  # a mask for the bits of an int
-# Denied commands. F_SETOWN, F_SETSIG and F_SETOWN_EX of fcntl, and FIOSETOWN and SIOCSPGRP of
-# ioctl, make a descriptor send signals. TIOCSTI of ioctl types into a terminal.
-COMMANDS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
+# Denied commands. F_SETOWN, F_SETSIG and F_SETOWN_EX of fcntl, and FIOSETOWN, SIOCSPGRP and
+# FIOASYNC of ioctl, make a descriptor send signals. F_SETLEASE and F_NOTIFY of fcntl tell when
+# another process opens or changes a file; F_SETLK, F_SETLKW and their F_OFD forms lock a file for
+# others. TIOCSTI of ioctl types into a terminal.
+COMMANDS = {
+    "fcntl": (8, 10, 15, 1024, 1026, 6, 7, 37, 38),
+    "ioctl": (0x8901, 0x8902, 0x5452, 0x5412),
+}
+SET_FLAGS, ASYNC = 4, 0o20000  # F_SETFL of fcntl with O_ASYNC also makes a descriptor send signals
 
 
 def filter_program() -> bytes:
@@ -473,6 +552,12 @@ def filter_program() -> bytes:
     for name, commands in COMMANDS.items():
         for command in commands:
             rules.add_rule(denied, _number(name), sc.Arg(1, sc.MASKED_EQ, LOW, command))
+    rules.add_rule(
+        denied,
+        _number("fcntl"),
+        sc.Arg(1, sc.MASKED_EQ, LOW, SET_FLAGS),
+        sc.Arg(2, sc.MASKED_EQ, ASYNC, ASYNC),
+    )
     for name, position in FLAGS_OF_OPEN.items():
         for mask, value in WRITING:
             rules.add_rule(denied, _number(name), sc.Arg(position, sc.MASKED_EQ, mask, value))

@@ -201,7 +201,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
     exercises = counted_elsewhere(grade.exercises, scale) if grade.status == "graded" else ()
     return Results(
         scaled(grade.total, scale),
-        grade.seconds,
+        float(round(grade.seconds)),  # its digits would tell a submission about the machine
         _paragraphs(ABOUT_FILES, _block("\n".join(about_files))) if about_files else "",
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
         tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, verdict_of(each))),

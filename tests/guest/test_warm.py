@@ -26,7 +26,8 @@ PLAN = Plan(
     data_bytes=0,
     address_bytes=0,
     filter=b"",
-    work_folder=None,
+    shown=(),
+    new_root=None,
     missing={},
 )
 

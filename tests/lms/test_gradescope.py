@@ -388,7 +388,8 @@ def center(x):
     assert ran.results is not None
     assert ran.results["score"] == 0
     shown = json.dumps(ran.results)
-    assert shown.count("PermissionError PermissionError PermissionError") >= 1
+    # Reading finds no such file, or may not; writing may not, since opening to write is refused.
+    assert re.search(r"((FileNotFound|Permission)Error ){2}PermissionError", shown)
     assert "tiny-hidden" not in shown
     assert "of yesterday" not in shown
 

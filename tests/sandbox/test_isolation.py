@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import resource
 import socket
 import tempfile
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from grader import wire
 from grader.course.course import Course
@@ -63,6 +66,29 @@ def opened(paths):
         except OSError:
             pass
     return found
+
+def seen(paths):
+    found = []
+    for path in paths:
+        for look in (os.stat, os.readlink, os.chdir):
+            try:
+                look(path)
+                found.append(path)
+            except OSError:
+                pass
+    return found
+
+def command(name, number, argument):
+    import fcntl
+    read, write = os.pipe()
+    try:
+        getattr(fcntl, name)(read, number, argument)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    finally:
+        os.close(read)
+        os.close(write)
+    return "done"
 
 def written(folder):
     try:
@@ -202,8 +228,14 @@ def only_files_and_user() -> Iterator[Inside]:
 
 @pytest.fixture(scope="module")
 def only_namespaces() -> Iterator[Inside]:
-    with warm_without("landlock", "uid", "seccomp") as warm:
+    with warm_without("root", "landlock", "uid", "seccomp") as warm:
         yield from inside_with(warm, "namespaces")
+
+
+@pytest.fixture(scope="module")
+def only_root() -> Iterator[Inside]:
+    with warm_without("landlock", "uid", "seccomp") as warm:
+        yield from inside_with(warm, "root")
 
 
 # --- system calls --------------------------------------------------------------------------------
@@ -259,6 +291,23 @@ def test_only_ones_own_limits_can_be_read_or_set(only_seccomp: Inside) -> None:
 def test_no_other_process_is_signalled(only_seccomp: Inside) -> None:
     for pid in (1, -1, 0, only_seccomp("parent")):
         assert only_seccomp("signalled", pid) == "EPERM"
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "argument"),
+    [
+        ("fcntl", fcntl.F_SETLEASE, fcntl.F_RDLCK),
+        ("fcntl", fcntl.F_NOTIFY, fcntl.DN_MODIFY),
+        ("fcntl", fcntl.F_SETOWN, 1),
+        ("fcntl", fcntl.F_SETFL, os.O_ASYNC),
+        ("fcntl", fcntl.F_SETLK, 0),
+        ("ioctl", termios.FIOASYNC, 1),
+    ],
+)
+def test_no_descriptor_tells_or_hinders_other_processes(
+    only_seccomp: Inside, name: str, number: int, argument: int
+) -> None:
+    assert only_seccomp("command", name, number, argument) == "EPERM"
 
 
 def test_threads_and_gradients_work_under_every_layer(locked: Inside) -> None:
@@ -396,10 +445,24 @@ def test_the_network_of_the_machine_is_out_of_reach(only_namespaces: Inside) -> 
             pass  # from here it answers
 
 
-def test_the_working_folder_is_empty_and_takes_nothing(only_namespaces: Inside) -> None:
-    folder, entries = only_namespaces("folder")
+def test_the_working_folder_is_empty_and_takes_nothing(only_root: Inside) -> None:
+    folder, entries = only_root("folder")
     assert entries == []
-    assert only_namespaces("written", folder) in ("EROFS", "EACCES", "EPERM")
+    assert only_root("written", folder) in ("EROFS", "EACCES", "EPERM")
+    assert only_root("written", "/") in ("EROFS", "EACCES", "EPERM")
+
+
+def test_no_other_file_can_be_seen_not_even_its_size(only_root: Inside, tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.write_text("seven")
+    (tmp_path / "link").symlink_to(hidden)
+    others = [
+        *map(str, (ROOT / "solutions", ROOT / "solutions" / "seed", hidden, tmp_path / "link")),
+        *("/etc/passwd", "/proc", "/proc/1", "/dev/shm", "/etc", "/var", torch.__file__),
+    ]
+    assert only_root("seen", others) == []
+    there = [json.__file__, "/dev/null", "/dev/urandom", str(Path(json.__file__).parent)]
+    assert {*only_root("seen", there)} == {*there}
 
 
 def test_memory_files_descriptors_and_time_are_limited(locked: Inside) -> None:
