@@ -436,8 +436,10 @@ def _never_runs(name: str, definition: TopStatement) -> str:
                 f"Python does not define {name} here: the condition `{test}` ({place.within} line "
                 f"{place.line}) is {not holds}"
                 + (", because a grader imports the file" if program else "")
+                + f"; move the definition of {name} out of this block"
             )
-    return f"Python does not define {name} here: {definition.place.within} binds no such name"
+    where = definition.place.within
+    return f"Python does not define {name} here: {where} binds no such name; define it in the file"
 
 
 def _imports(maker: TopStatement | None, name: str) -> list[tuple[str, str]]:

@@ -15,8 +15,12 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 # A cell with one of these magics in its first line runs as if that line were not there. A cell with
-# another magic binds no name: it is in another language, or runs in a namespace of its own.
-RUNNING = frozenset({"time", "capture", "prun", "debug"})
+# another magic binds no name: it is in another language, or runs in a namespace of its own. The
+# magics of the second line come with packages: they run the cell too.
+RUNNING = frozenset(
+    {"time", "capture", "prun", "debug",
+     "wandb", "ipytest", "snakeviz", "memit", "pyinstrument", "scalene", "heat"}
+)  # fmt: skip
 
 CELL_MAGIC = re.compile(r"\s*%%(\w+)\b(?!\?)[^\n]*")  # the first line of a cell with a magic
 COMMAND = re.compile(r"[ \t]*[%!?,;/]")  # the beginning of a line that is a command of IPython

@@ -140,6 +140,14 @@ def test_an_answer_in_a_cell_that_does_not_run_is_explained(sit: Sit, magic: str
     assert (entry.place.cell, entry.place.line) == (2, 2)
 
 
+@pytest.mark.parametrize("magic", ["%%wandb", "%%ipytest -q", "%%memit"])
+def test_a_magic_of_a_package_that_runs_its_cell_costs_its_line_alone(
+    sit: Sit, center: Ask, magic: str
+) -> None:
+    cell = f"{magic}\ndef center(x):\n    return x * 0 + 4\n"
+    assert center(sit({"basics.ipynb": [cell]})) == 4
+
+
 def test_run_brings_the_names_of_a_submitted_file(sit: Sit, center: Ask) -> None:
     answer = "%run helpers.py\ndef center(x):\n    return x * 0 + n()\n"
     assert center(sit({"helpers.py": "def n():\n    return 4\n", "hw.ipynb": [answer]})) == 4
