@@ -9,7 +9,9 @@ at every step.
 This holds for all exercises of this unit. A vocabulary has `vocab` ids, 0 to vocab - 1. The scores
 that a model gives for them are called logits: any numbers, which a softmax turns into
 probabilities. Arguments come by position, in the order of the signature. You may use your own
-earlier answers.
+earlier answers. Names and initial values of parameters are free, projections may share one layer,
+and layers may be bare parameters. The loops over parameters in the examples fit models with one
+layer for each projection.
 
 Masks in this kit are boolean and True for entries that do NOT count, as `masked_fill` expects.
 """
@@ -142,9 +144,9 @@ class GPT(nn.Module):
 
     A block computes what `TransformerBlock` computes: h = x + attention(norm1(x)), and then
     h + feed_forward(norm2(h)). There are `num_layers` blocks, each with weights of its own. The
-    last norm is a layer norm with gain and shift, like the norms of the blocks. The last product
-    compares each vector with every row of the token table; no other layer computes the logits. The
-    logits are scores: no softmax comes after them.
+    last norm is a layer norm with gain and shift, like the norms of the blocks; all of them add
+    1e-5 to the variance. The last product compares each vector with every row of the token table;
+    no other layer computes the logits. The logits are scores: no softmax comes after them.
 
     Your own earlier answers are welcome, and so are `nn.Embedding`, `nn.LayerNorm` and `nn.GELU`,
     in its exact form or the tanh form. Names and initial values of parameters are free; but a model
