@@ -8,7 +8,8 @@ so the result: no matrix of weights is needed any more.
 
 This holds for all exercises of this unit. Arguments come by position, in the order of the
 signature. You may use your own earlier answers. If a rule limits operations, work, memory or the
-numbers read at once, use only tensor operations: work on Python numbers cannot be counted.
+numbers read at once, use only tensor operations: work on Python numbers cannot be counted. What
+your assertions and prints read does not count.
 
 Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
 `F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.

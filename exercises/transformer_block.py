@@ -10,8 +10,9 @@ In all exercises but the last, which contains attention, every token is computed
 depends on another token or another sentence.
 
 In all exercises, names and initial values of parameters are free, projections may share one layer,
-and layers may be bare parameters. Arguments come by position, in the order of the signature. You
-may use your own earlier answers.
+and layers may be bare parameters. The loops over parameters in the examples fit modules with one
+layer for each projection. Arguments come by position, in the order of the signature. You may use
+your own earlier answers.
 """
 
 from __future__ import annotations
