@@ -215,10 +215,8 @@ def test_mistakes_that_differ_in_a_number_are_declared_in_a_loop(course: Course)
     declare(
         course,
         "for number in (3, 4):",
-        "    mistake(",
-        '        "center", f"over-{number}", "Divided", hint="?",',
-        '        change={"x.mean()": f"x.sum() / {number}"},',
-        "    )",
+        '    wrong = f"x.sum() / {number}"',
+        '    mistake("center", f"over-{number}", "?", hint="?", change={"x.mean()": wrong})',
         '@mistake("center", "zero", "Zero", hint="?")',
         "def nothing(x):",
         "    return 0 * x",

@@ -179,7 +179,7 @@ def _load(
         table_file = course.common_mistakes_file.name
         raise BadVariant(f"common mistakes are declared in {table_file} only", COMMONS[0].line)
     support, definitions = _parts(path.read_text("utf-8"))
-    variants = []
+    variants: list[Variant] = []
     for entry in list(ENTRIES):
         if course.unit_of.get(entry.exercise) != unit:
             raise BadVariant(f"{entry.exercise!r} is no exercise of unit {unit}", entry.line)
@@ -336,9 +336,9 @@ def _parts(text: str) -> tuple[str, dict[str, Definition]]:
 
 
 def _is_declaration(node: ast.stmt) -> bool:
-    """Whether a statement only serves the library: a string, an entry, its import, or a loop."""
+    """Whether a statement only serves the library: a string, entries, or their import."""
     if isinstance(node, ast.For):
-        return all(map(_is_declaration, node.body))
+        return any(isinstance(part, ast.expr) and _is_entry(part) for part in ast.walk(node))
     if isinstance(node, ast.Expr):
         text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         return text or _is_entry(node.value)
