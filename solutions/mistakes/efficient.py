@@ -2420,16 +2420,17 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "flash_attention", "logsumexp-returned-too", "The logsumexp of the scores is returned as well",
-    hint="How many tensors does the caller expect?",
-    breaks=("returns",),
-    change={
-        "return context / running_sum": (
-            "return context / running_sum, (running_max + running_sum.log())[..., 0]"
-        ),
-    },
-)  # fmt: skip
+for slug, logsumexp in (
+    ("", "(running_max + running_sum.log())[..., 0]"),
+    ("-with-an-axis", "running_max + running_sum.log()"),
+):
+    mistake(
+        "flash_attention", f"logsumexp-returned-too{slug}",
+        "The logsumexp of the scores is returned as well",
+        hint="How many tensors does the caller expect?",
+        breaks=("returns",),
+        change={"return context / running_sum": f"return context / running_sum, {logsumexp}"},
+    )  # fmt: skip
 
 
 common_mistakes("flash_attention", "returns-float64")
@@ -3854,6 +3855,18 @@ mistake(
         "key_features.sum(dim=-2, keepdim=True)": "key_features.sum(dim=(0, -2), keepdim=True)",
     },
 )  # fmt: skip
+
+mistake(
+    "linear_attention", "one-sentence-only", "It is written for one sentence, without a batch",
+    hint="Which dimension is the first one here: the sentences, or the tokens?",
+    breaks=("computes", "batch"),
+    change={
+        "key_features.transpose(-2, -1) @ values": "key_features.T @ values",
+        "key_features.sum(dim=-2, keepdim=True)": "key_features.sum(dim=0)",
+        "query_features @ key_sum.transpose(-2, -1)": "(query_features @ key_sum.T)[:, None]",
+    },
+)  # fmt: skip
+
 
 mistake(
     "linear_attention", "large-epsilon", "A constant added to the total is too large",

@@ -3041,10 +3041,23 @@ for slug, result in (
 
 # Without the bias of the output layer, as in published code, and with one slip more.
 for slug in (
-    "eps-larger", "eps-smaller", "eps-of-torch", "no-eps", "eps-beside-the-root",
-    "half-split-pairs", "halves-turned-with-the-angles-of-neighbours", "not-rotated",
-    "another-theta", "layer-norm", "sees-the-future", "no-scale", "post-norm", "gate-by-gelu",
-    "no-silu", "no-first-shortcut", "no-second-shortcut",
+    "eps-larger",
+    "eps-smaller",
+    "eps-of-torch",
+    "no-eps",
+    "eps-beside-the-root",
+    "half-split-pairs",
+    "halves-turned-with-the-angles-of-neighbours",
+    "not-rotated",
+    "another-theta",
+    "layer-norm",
+    "sees-the-future",
+    "no-scale",
+    "post-norm",
+    "gate-by-gelu",
+    "no-silu",
+    "no-first-shortcut",
+    "no-second-shortcut",
 ):
     mistake("LlamaBlock", together=("output-without-bias", slug))
 

@@ -903,6 +903,17 @@ def loss_of_logits_reshaped_as_a_whole(logits, ids, ignore=None):
 
 
 @mistake(
+    "next_token_loss", "log-probs-reshaped", "The vocabulary is brought to the front by reshape",
+    hint="Does reshape move an axis, or only cut the same row of numbers anew? Who moves an axis?",
+)  # fmt: skip
+def loss_of_reshaped_log_probs(logits, ids, ignore=None):
+    batch, tokens, vocab = logits.shape
+    log_probs = torch.log_softmax(logits[:, :-1], dim=-1).reshape(batch, vocab, tokens - 1)
+    losses = F.nll_loss(log_probs, ids[:, 1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:]].mean()
+
+
+@mistake(
     "next_token_loss", "one-text-only", "It is written for a single text, without a batch",
     hint="Which axis do [:-1] and [1:] cut: that of the texts, or that of the tokens?",
 )  # fmt: skip
@@ -919,7 +930,6 @@ def loss_of_one_text(logits, ids, ignore=None):
 def loss_of_one_text_by_torch(logits, ids, ignore=None):
     losses = F.cross_entropy(logits[:-1], ids[1:], reduction="none")
     return losses.mean() if ignore is None else losses[~ignore[1:]].mean()
-
 
 
 common_mistakes(
@@ -2721,6 +2731,8 @@ mistake(
 
 mistake("adamw_step", together=("eps-corrected-too", "decay-of-the-new"))
 mistake("adamw_step", together=("eps-in-the-root", "decay-of-the-new"))
+mistake("adamw_step", together=("not-corrected", "decay-of-the-new"))
+mistake("adamw_step", together=("not-corrected", "decay-in-the-gradient"))
 mistake("adamw_step", together=("no-eps", "decay-of-the-new"))
 mistake("adamw_step", together=("eps-corrected-too", "decay-in-the-gradient"))
 mistake("adamw_step", together=("eps-corrected-too", "decay-without-rate"))
@@ -2906,6 +2918,20 @@ mistake(
     hint="Each text gets one id: how many rows and columns do the new ids have?",
     change={JOIN: "torch.cat([ids, next_ids[None]], dim=1)"},
 )  # fmt: skip
+
+
+@mistake(
+    "generate", "first-text-alone", "Only the first text of the batch comes back",
+    hint="How many texts go in, and how many should come out?",
+    breaks=("returns",),
+)  # fmt: skip
+def generate_for_one(model, ids, new_tokens, context_length):
+    text = ids[:1]
+    for _ in range(new_tokens):
+        next_id = model(text[:, -context_length:])[:, -1].argmax(dim=-1)
+        text = torch.cat([text, next_id[:, None]], dim=1)
+    return text
+
 
 mistake(
     "generate", "only-the-last-id", "The model sees the last id alone",
@@ -3299,6 +3325,29 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "sample_next", "all-dropped-and-no-largest",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        LAST: "return int(torch.nonzero(probs > 0).max())",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "all-dropped-and-last-of-all-found",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        f"    hit = {HIT}": (
+            f"    if probs.isnan().any():\n        return len(logits) - 1\n    hit = {HIT}"
+        ),
+    },
+)  # fmt: skip
+
+
+mistake(
     "sample_next", "two-kept-at-least", "top_p keeps two ids at least",
     hint="If the most probable id alone reaches top_p, how many ids are the fewest?",
     change={TOP_P: "order[2:][sum_before[2:] >= top_p]"},
@@ -3682,6 +3731,37 @@ mistake(
         ),
     },
 )  # fmt: skip
+
+# Nothing is kept: one answer finds id 0, others the last id, and some fail.
+for slug, found in (
+    ("no-largest", "return int(torch.nonzero(probs > 0).max())"),
+    ("zero", "return int(torch.nonzero(probs)[-1]) if probs.any() else 0"),
+    ("last", "return int(torch.nonzero(probs)[-1]) if probs.any() else len(probs) - 1"),
+):
+    mistake(
+        "sample_next", f"not-renormalised-and-all-dropped-{slug}",
+        together=("not-renormalised", "all-dropped"),
+        change={
+            TOP_P: "order[largest.cumsum(dim=-1) >= top_p]", RENORMALISE: "", LAST: found,
+        },
+    )  # fmt: skip
+
+mistake("sample_next", together=("not-renormalised", "last-one-dropped"))
+
+mistake(
+    "sample_next", together=("sorted-order", "all-dropped"),
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        f"    hit = {HIT}": f"    probs, ids = probs.sort(descending=True)\n    hit = {HIT}",
+        "int(torch.nonzero(probs)[-1])": "int(ids[torch.nonzero(probs)[-1]])",
+        "int(hit[0])": "int(ids[hit[0]])",
+    },
+)  # fmt: skip
+
+mistake("sample_next", together=("sorted-order", "last-one-dropped"))
+mistake("sample_next", together=("not-renormalised", "last-id-of-all"))
+mistake("sample_next", together=("not-renormalised", "all-dropped", "last-id-of-all"))
+
 
 common_mistakes("sample_next", "nothing-returned")
 

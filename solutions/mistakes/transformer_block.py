@@ -298,6 +298,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "layer_norm", "rows-for-features-in-the-variance",
+    "The sum of the squares is divided by the number of rows, and not by d",
+    hint="What are len(x) and x.shape[0]: the number of rows, or that of the features?",
+    change={VARIANCE: "(centred * centred).sum(dim=-1, keepdim=True) / len(x)"},
+)  # fmt: skip
+
+mistake(
     "layer_norm", "features-counted-from-the-front",
     "The size of the axis of features is looked up from the front",
     hint="Which number has the axis of the features in a vector, and in a batch of matrices?",
@@ -593,6 +600,7 @@ mistake(
 
 AS_IN_LLAMA = "The row passes through float32, as in Llama's code"
 SIXTEEN_BITS = "Llama computes in 16 bits. What does .float() do to a float64?"
+LENGTH = "x.norm(dim=-1, keepdim=True)"
 IN_FLOAT32 = "    dtype, x = x.dtype, x.float()\n    mean_square"
 
 for slug, result in (
@@ -601,6 +609,9 @@ for slug, result in (
     ("rsqrt-and-gain", "(x * torch.rsqrt(mean_square + eps) * gain.float()).to(dtype)"),
     ("gain-first", "(gain.float() * x * torch.rsqrt(mean_square + eps)).to(dtype)"),
     ("power", "(x * (mean_square + eps) ** -0.5).to(dtype) * gain"),
+    ("reciprocal", "(x * (1 / torch.sqrt(mean_square + eps))).to(dtype) * gain"),
+    ("reciprocal-and-gain", "(x * (1 / torch.sqrt(mean_square + eps)) * gain.float()).to(dtype)"),
+    ("length", f"(x / torch.sqrt(({LENGTH} / x.shape[-1] ** 0.5) ** 2 + eps)).to(dtype) * gain"),
 ):
     mistake(
         "rms_norm", f"as-in-llama-with-{slug}", AS_IN_LLAMA, hint=SIXTEEN_BITS,
@@ -620,6 +631,16 @@ for slug, square, result in (
         breaks=("dtype",),
         change={SQUARES: f"{square}.mean(dim=-1, keepdim=True)", RMS_NORM: result},
     )  # fmt: skip
+
+mistake(
+    "rms_norm", common="float32-inside",
+    change={RMS_NORM: f"({RMS_NORM}).float().to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "gain-through-float32", common="float32-inside",
+    change={RMS_NORM: RMS_NORM.replace("gain", "gain.float()")},
+)  # fmt: skip
 
 mistake(
     "rms_norm", "mean-subtracted-on-top", "The mean is subtracted on top, and stays in the squares",
@@ -1066,6 +1087,12 @@ for rate in (0.05, 0.1, 0.2, 0.3, 0.5):
             hint="Is there dropout in the formula?",
             change={"self.down(hidden)": result},
         )  # fmt: skip
+    raised = f"nn.functional.dropout(self.up(x), {rate}, self.training)"
+    mistake(
+        "FeedForward", f"dropout-first-{rate}", "Some numbers are dropped while training",
+        hint="Is there dropout in the formula?",
+        change={"gelu(self.up(x))": f"gelu({raised})"},
+    )  # fmt: skip
 
 mistake(
     "FeedForward", "four-times-as-wide", "The hidden layer is 4 · d_model wide, whatever was asked",
@@ -2431,7 +2458,6 @@ mistake(
     hint="Which of d_model and d_hidden comes first where you make the feed-forward part?",
     change={"FeedForward(d_model, d_hidden)": "FeedForward(d_hidden, d_model)"},
 )  # fmt: skip
-
 
 
 # What people bring from earlier units, in a few of the forms in which they wrote it.
