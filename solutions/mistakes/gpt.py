@@ -1183,11 +1183,11 @@ mistake(
     },
 )  # fmt: skip
 
-TOO_FEW_ROWS = "A table has too few rows for the ids or positions that it is asked for"
+NO_SUCH_ROW = "A table is asked for a row that it does not have"
 ROWS = "How many rows does each of the two tables need? And which size comes first in nn.Embedding?"
 
 mistake(
-    ("GPT", "CachedGPT"), "rows-of-tables-swapped", TOO_FEW_ROWS, hint=ROWS,
+    ("GPT", "CachedGPT"), "rows-of-tables-swapped", NO_SUCH_ROW, hint=ROWS,
     change={
         "new_table(vocab_size, d_model)": "new_table(context_length, d_model)",
         "self.position_table = new_table(context_length,": (
@@ -1201,7 +1201,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    ("GPT", "CachedGPT"), "tables-turned-around", TOO_FEW_ROWS, hint=ROWS,
+    ("GPT", "CachedGPT"), "tables-turned-around", NO_SUCH_ROW, hint=ROWS,
     change={
         "new_table(vocab_size, d_model)": "new_table(d_model, vocab_size)",
         "new_table(context_length, d_model)": "new_table(d_model, context_length)",

@@ -2457,8 +2457,8 @@ mistake(
     "The layers that unpack keys and values take what they should give",
     hint="In which order does nn.Linear want its two sizes?",
     change={
-        "self.W_up_key = nn.Linear(d_latent, d_out": "self.W_up_key = nn.Linear(d_out, d_latent",
-        "self.W_up_value = nn.Linear(d_latent, d_out": "self.W_up_value = nn.Linear(d_out, d_latent",
+        "W_up_key = nn.Linear(d_latent, d_out": "W_up_key = nn.Linear(d_out, d_latent",
+        "W_up_value = nn.Linear(d_latent, d_out": "W_up_value = nn.Linear(d_out, d_latent",
     },
 )  # fmt: skip
 
