@@ -2420,6 +2420,21 @@ mistake(
 )  # fmt: skip
 
 
+for rate in (0.1, 0.2, 0.5):
+    inner = "nn.functional.gelu(self.feed_forward.up(self.norm2(h)))"
+    dropped = "nn.functional.dropout({}, RATE, self.training)".replace("RATE", str(rate))
+    for place, result in (
+        ("last", dropped.format(f"self.feed_forward.down({inner})")),
+        ("between", f"self.feed_forward.down({dropped.format(inner)})"),
+    ):
+        mistake(
+            "TransformerBlock", f"feed-forward-drops-{rate}-{place}",
+            "The feed-forward network drops numbers at a rate of its own",
+            hint="With dropout 0, what is dropped in training, and what does your network drop?",
+            change={SECOND: f"return h + {result}"},
+        )  # fmt: skip
+
+
 mistake("TransformerBlock", together=("qkv-biases", "gelu-by-tanh"))
 mistake("TransformerBlock", together=("qkv-biases", "output-without-bias"))
 mistake("TransformerBlock", together=("qkv-biases", "eps-smaller"))
