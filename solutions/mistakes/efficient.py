@@ -3859,7 +3859,6 @@ mistake(
 mistake(
     "linear_attention", "one-sentence-only", "It is written for one sentence, without a batch",
     hint="Which dimension is the first one here: the sentences, or the tokens?",
-    breaks=("computes", "batch"),
     change={
         "key_features.transpose(-2, -1) @ values": "key_features.T @ values",
         "key_features.sum(dim=-2, keepdim=True)": "key_features.sum(dim=0)",
