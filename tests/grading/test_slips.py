@@ -249,3 +249,21 @@ def test_a_llama_block_as_published(
 def test_a_llama_block_that_is_right_has_no_slip(warm: Warm) -> None:
     text = LLAMA.replace("IN_DTYPE", "clone").replace("EPS", "1e-6")
     assert names(warm, "LlamaBlock", text.replace("QKV", "False").replace("OUT", "True")) == set()
+
+
+def test_two_small_slips_do_not_hide_which_layer_is_which(warm: Warm) -> None:
+    """Layers called w1 to w3 are told apart by their results, though no match gives all digits."""
+    text = LLAMA.replace("IN_DTYPE", "clone").replace("EPS", "1e-5").replace("QKV", "False")
+    text = text.replace("nn.Linear(", "Dense(").replace(", bias=False", "")
+    text = text.replace(", bias=OUT", "").replace("gate_proj", "w1").replace("down_proj", "w2")
+    dense = """
+class Dense(nn.Module):
+    def __init__(self, rows, columns):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(columns, rows) / rows**0.5)
+
+    def forward(self, x):
+        return x @ self.weight.T
+"""
+    text = dense + text.replace("up_proj", "w3")
+    assert names(warm, "LlamaBlock", text) == {f"{NO_BIAS}; and: {EPS_LARGER}"}
