@@ -2757,6 +2757,21 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "adamw_step", together=("eps-corrected-too", "decay-without-rate", "decay-of-the-new"),
+    change={
+        "(corrected_square.sqrt() + eps)": (
+            "((new_square.sqrt() + eps) / (1 - beta2**step) ** 0.5)"
+        ),
+        RESULT: LATE_DECAY.replace("lr * ", ""),
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", together=("decay-without-rate", "decay-of-the-new"),
+    change={RESULT: LATE_DECAY.replace("lr * ", "")},
+)  # fmt: skip
+
+mistake(
     "adamw_step", together=("eps-corrected-too", "decay-by-the-corrected-rate", "decay-of-the-new"),
     change={
         "(corrected_square.sqrt() + eps)": (
