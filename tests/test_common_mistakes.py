@@ -151,6 +151,81 @@ def test_what_python_warns_of_when_two_changes_meet_is_not_combined(course: Cour
     assert library.combined(one, other) is None
 
 
+def declare(course: Course, *lines: str) -> None:
+    """Add lines to the library's file of the unit `basics`."""
+    with course.mistakes_files()["basics"].open("a", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def test_mistakes_that_people_make_at_once_become_a_pair_that_says_both(course: Course) -> None:
+    declare(
+        course,
+        'mistake("center", "one", "Ones", hint="?", change={"return x": "return 1"}, breaks=["a"])',
+        'mistake("center", together=("one", "halved"))',
+    )
+    library = load_library(course)
+    (pair,) = library.of("center", "pair")
+    assert body(pair) == "return (1 - x.mean()) / 2"
+    assert (pair.id, pair.title) == ("center/one+halved", "Ones; and: The result is halved")
+    assert pair.hint == "? Is anything divided by two?"
+    assert pair.breaks == ("a", *found(library, "center/halved").breaks)
+    assert pair not in library.of("center", "mistake")
+
+
+def test_three_mistakes_can_be_made_at_once(course: Course) -> None:
+    declare(
+        course,
+        'mistake("center", "one", "Ones", hint="?", change={"return x": "return 1"})',
+        'mistake("center", "sum", "Summed", hint="?", change={"mean()": "sum()"})',
+        'mistake("center", together=("halved", "sum", "one"))',
+    )
+    (triple,) = load_library(course).of("center", "pair")
+    assert body(triple) == "return (1 - x.sum()) / 2"
+
+
+def test_a_pair_whose_changes_do_not_fit_together_has_a_change_of_its_own(course: Course) -> None:
+    declare(
+        course,
+        'mistake("center", "sum", "Summed", hint="?", change={"mean()": "sum()"})',
+        'mistake("center", together=("added", "sum"), change={"- x.mean()": "+ x.sum()"})',
+    )
+    (pair,) = load_library(course).of("center", "pair")
+    assert body(pair) == "return x + x.sum()"
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        (
+            'together=("halved", "unknown")',
+            "center/halved\\+unknown: no mistake 'unknown' is declared",
+        ),
+        ('together=("added", "added")', "the changes do not fit together: give a change"),
+        ('together=("added",)', "is no pair: name two mistakes or more"),
+        ('together="added"', "is no pair: name two mistakes or more"),
+    ],
+)
+def test_a_pair_that_cannot_be_made_is_refused(course: Course, declared: str, why: str) -> None:
+    declare(course, f'mistake("center", {declared})')
+    with pytest.raises(CallError, match=why):
+        load_library(course)
+
+
+def test_mistakes_that_differ_in_a_number_are_declared_in_a_loop(course: Course) -> None:
+    declare(
+        course,
+        "for number in (3, 4):",
+        '    wrong = f"x.sum() / {number}"',
+        '    mistake("center", f"over-{number}", "?", hint="?", change={"x.mean()": wrong})',
+        '@mistake("center", "zero", "Zero", hint="?")',
+        "def nothing(x):",
+        "    return 0 * x",
+    )
+    library = load_library(course)
+    assert body(found(library, "center/over-4")) == "return x - x.sum() / 4"
+    assert "for number" not in found(library, "center/zero").definition
+
+
 def test_a_reference_that_imports_what_is_no_unit_is_refused(course: Course) -> None:
     path = course.reference_files()["basics"]
     path.write_text(f"from .helpers import thing\n{path.read_text('utf-8')}", "utf-8")

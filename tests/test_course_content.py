@@ -222,7 +222,7 @@ def test_the_readme_counts_what_the_audit_tries() -> None:
         graders = (COURSE.solutions / "graders" / f"test_{unit.name}.py").read_text("utf-8")
         tried = [
             sum(len(library.of(name, "accepted")) for name in names),
-            sum(len(library.of(name, "mistake")) for name in names),
+            sum(len(library.of(name, kind)) for name in names for kind in ("mistake", "pair")),
             sum(len(mutants_of(library.sources[unit.name], name)) for name in names),
             graders.count("\ndef test_"),
             # With the two rules that are built in; and a margin for each known answer.

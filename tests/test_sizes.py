@@ -55,9 +55,10 @@ def sizes() -> dict[tuple[str, bool], list[Sizes]]:
 
 def with_heads(sizes: Sizes) -> Sizes:
     """The sizes, and the features of one head."""
-    heads = sizes.get("num_heads", 1)
-    widths = {"a head": sizes[name] // heads for name in WHOLE if name in sizes and heads > 1}
-    return {**sizes, **({} if "head_dim" in sizes else widths)}
+    heads, whole = sizes.get("num_heads", 1), [sizes[name] for name in WHOLE if name in sizes]
+    if heads == 1 or not whole or "head_dim" in sizes:
+        return sizes
+    return {**sizes, "a head": whole[0] // heads}
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["public", "hidden"])

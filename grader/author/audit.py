@@ -140,7 +140,7 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
             result = _graded(desk, name, library.submission(name, variant))
             yield _margin(measured, unit, variant.id, excuses)
             yield _known(unit, "accepted", variant.id, result, result.solved)
-        for variant in library.of(name, "mistake"):
+        for variant in (*library.of(name, "mistake"), *library.of(name, "pair")):
             result = _graded(desk, name, library.submission(name, variant))
             yield _margin(measured, unit, variant.id, excuses)
             yield _mistake(library, variant, result, excuses)

@@ -72,12 +72,14 @@ class Replays:
         self._unfit: set[str] = set()  # variants that did not end within the limits
 
     def pairs(self, exercise: str) -> Sequence[Variant]:
-        """All pairs of an exercise's commonest mistakes that can be made together."""
+        """The declared pairs of mistakes, and all pairs of an exercise's commonest mistakes."""
         if exercise not in self._pairs:
             mistakes = self.library.of(exercise, "mistake")
             changes = [variant for variant in mistakes if variant.change][:COMMON]
             pairs = starmap(self.library.combined, combinations(changes, 2))
-            self._pairs[exercise] = [both for both in pairs if both is not None]
+            declared = {both.id: both for both in self.library.of(exercise, "pair")}
+            found = {both.id: both for both in pairs if both is not None}
+            self._pairs[exercise] = [*(found | declared).values()]
         return self._pairs[exercise]
 
     def outcome(self, trial: Trial) -> Given | None:

@@ -24,6 +24,15 @@ A variant that applies to several exercises of a unit names all of them::
         change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
     )
 
+Mistakes that people often make at once are declared as a pair::
+
+    mistake("causal_mask", together=("hides-itself", "transposed"))
+
+Several mistakes that differ in a number may be declared in a loop::
+
+    for rate in (0.1, 0.5):
+        mistake("FeedForward", f"drops-{rate}", …)
+
 ``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises. Each
 mistake has one or more changes. An exercise uses the first change that fits its reference::
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from grader.course.statements import COMPUTES
 
-VariantKind = Literal["mistake", "accepted"]
+VariantKind = Literal["mistake", "accepted", "pair"]
 # Maps old text to new text. An old string must occur once in the reference. A pattern must match at
 # least once, and every match is replaced.
 Change = Mapping[str | re.Pattern[str], str]
@@ -76,6 +76,7 @@ class Entry:
     name: str = ""  # the name of the decorated definition
     but: Sequence[str] | None = None  # if given, the entry means all common mistakes except these
     breaks: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()  # if given, the entry makes these mistakes at once
     line: int = 0
 
 
@@ -93,6 +94,7 @@ def mistake(
     same_as: Mapping[str, str] | None = None,
     common: str = "",
     breaks: Sequence[str] = (),
+    together: Sequence[str] = (),
 ) -> Callable[[Anything], Anything]:
     """Declare a wrong answer to an exercise, or to several exercises that the change fits.
 
@@ -102,19 +104,27 @@ def mistake(
     names a mistake of the common table, which provides the arguments that are missing here.
     `breaks` are the keys of the statement's rules that the answer breaks; the default is the rule
     that the result is right (`COMPUTES`).
+
+    `together` are the slugs of two mistakes, or of three, that people often make at once. They must
+    be declared above. The entry takes its title, hint and rules from them, and makes all their
+    changes, unless it has a change or definition of its own. Such a pair is named only if no single
+    mistake fits.
     """
+    if isinstance(together, str) or len(together) == 1:
+        raise BadVariant(f"together={together!r} is no pair: name two mistakes or more")
     return _add(
         exercise,
         Entry(
             "",
             slug,
-            "mistake",
+            "pair" if together else "mistake",
             title,
             hint,
             {} if change is None else _checked(change),
             same_as or {},
             common,
             breaks=tuple(breaks),
+            together=tuple(together),
         ),
     )
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 
 from grader.course.course import Course
@@ -80,25 +80,36 @@ class Library:
 
     def combined(self, first: Variant, second: Variant) -> Variant | None:
         """A variant with the changes of both variants; None if the changes do not fit together."""
-        if not (first.change and second.change) or first.exercise != second.exercise:
+        if first.exercise != second.exercise:
             return None
         original = text_of_definition(self.sources[self.unit_of[first.exercise]], first.exercise)
-        for one, other in _orders(first.change, second.change):
-            try:
-                text = _changed(_changed(original, one), other)
-            except BadVariant:
-                continue
-            if not _compiles(text):
-                continue
-            return Variant(
-                first.exercise,
-                f"{first.slug}+{second.slug}",
-                first.kind,
-                "; and: ".join(dict.fromkeys((first.title, second.title))),
-                " ".join(dict.fromkeys((first.hint, second.hint))),
-                text,
-            )
+        text = _with_all_changes(original, (first, second))
+        return None if text is None else replace(_at_once((first, second), text), kind=first.kind)
+
+
+def _with_all_changes(original: str, variants: Sequence[Variant]) -> str | None:
+    """A reference's text with the changes of all variants; None if these do not fit together."""
+    if not all(variant.change for variant in variants):
         return None
+    for changes in _orders([variant.change for variant in variants]):
+        with suppress(BadVariant):
+            text = reduce(_changed, changes, original)
+            if _compiles(text):
+                return text
+    return None
+
+
+def _at_once(variants: Sequence[Variant], definition: str) -> Variant:
+    """A variant that makes several mistakes; what they say alike is said once."""
+    return Variant(
+        variants[0].exercise,
+        "+".join(variant.slug for variant in variants),
+        "pair",
+        "; and: ".join(dict.fromkeys(variant.title for variant in variants)),
+        " ".join(dict.fromkeys(variant.hint for variant in variants)),
+        definition,
+        breaks=tuple(dict.fromkeys(key for variant in variants for key in variant.breaks)),
+    )
 
 
 def _compiles(text: str) -> bool:
@@ -112,15 +123,14 @@ def _compiles(text: str) -> bool:
     return True
 
 
-def _orders(first: Change, second: Change) -> Iterator[tuple[Change, Change]]:
-    """The orders in which to try two changes.
+def _orders(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    """The orders in which to make changes.
 
-    A change without patterns comes first, since its strings must occur in the original text.
+    Changes without patterns come first, since their strings must occur in the original text.
     """
-    one, other = sorted((first, second), key=_has_patterns)
-    yield one, other
-    if _has_patterns(other):
-        yield other, one
+    yield sorted(changes, key=_has_patterns)
+    if all(map(_has_patterns, changes)):
+        yield changes[::-1]
 
 
 def load_library(course: Course, exercises: Collection[str] | None = None) -> Library:
@@ -169,7 +179,7 @@ def _load(
         table_file = course.common_mistakes_file.name
         raise BadVariant(f"common mistakes are declared in {table_file} only", COMMONS[0].line)
     support, definitions = _parts(path.read_text("utf-8"))
-    variants = []
+    variants: list[Variant] = []
     for entry in list(ENTRIES):
         if course.unit_of.get(entry.exercise) != unit:
             raise BadVariant(f"{entry.exercise!r} is no exercise of unit {unit}", entry.line)
@@ -178,12 +188,15 @@ def _load(
             if entry.name:
                 definition = f"{support}\n\n{_definition_below(entry, definitions)}"
             original = text_of_definition(reference, entry.exercise)
-            if entry.but is None:
+            if entry.together:
+                variants.append(_pair(entry, variants, original, definition))
+            elif entry.but is None:
                 variants.append(_variant(entry, table, original, definition))
             else:
                 variants += _all_that_fit(entry, table, original)
         except BadVariant as error:
-            id = f"{entry.exercise}/{entry.slug or entry.common}".removesuffix("/")
+            name = entry.slug or entry.common or "+".join(entry.together)
+            id = f"{entry.exercise}/{name}".removesuffix("/")
             raise BadVariant(f"{id}: {error}", entry.line) from None
     return variants
 
@@ -227,6 +240,30 @@ def _variant(entry: Entry, table: Mapping[str, Common], original: str, definitio
         same_as,
         entry.common,
         entry.breaks or shared.breaks or (COMPUTES,),
+    )
+
+
+def _pair(entry: Entry, variants: Sequence[Variant], original: str, definition: str) -> Variant:
+    """The variant that makes several mistakes at once, all of which are declared above it."""
+    known = {v.slug: v for v in variants if (v.exercise, v.kind) == (entry.exercise, "mistake")}
+    if unknown := [slug for slug in entry.together if slug not in known]:
+        raise BadVariant(f"no mistake {unknown[0]!r} is declared above")
+    if definition and entry.change:
+        raise BadVariant("there is both a change and a definition below it")
+    parts = [known[slug] for slug in entry.together]
+    if entry.change:
+        _, definition = _first_that_fits(original, (entry.change,))
+    definition = definition or _with_all_changes(original, parts) or ""
+    if not definition:
+        raise BadVariant("the changes do not fit together: give a change or a definition")
+    pair = _at_once(parts, definition)
+    return replace(
+        pair,
+        slug=entry.slug or pair.slug,
+        title=entry.title or pair.title,
+        hint=entry.hint or pair.hint,
+        same_as=entry.same_as,
+        breaks=entry.breaks or pair.breaks,
     )
 
 
@@ -299,7 +336,9 @@ def _parts(text: str) -> tuple[str, dict[str, Definition]]:
 
 
 def _is_declaration(node: ast.stmt) -> bool:
-    """Whether a statement only serves the library: a string, an entry or its import."""
+    """Whether a statement only serves the library: a string, entries, or their import."""
+    if isinstance(node, ast.For):
+        return any(isinstance(part, ast.expr) and _is_entry(part) for part in ast.walk(node))
     if isinstance(node, ast.Expr):
         text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         return text or _is_entry(node.value)

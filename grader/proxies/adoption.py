@@ -11,8 +11,10 @@ the rows of several heads are stacked. A student's parameter holds some rows of 
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -32,6 +34,7 @@ from grader.wire.payload import DTYPES
 
 # The part of a path in a reference that names a head; it is removed, since all heads share a role.
 HEAD = re.compile(r"(?<![^.])heads\.\d+\.")
+NEARER = 1e-3  # the largest gap of a match that is much nearer, as a share of the likeliest's gap
 MOST_ALONE = 8  # most parameters whose influence is tested one by one
 MAX_TRIED = 2**24  # most bytes of weights that all trials together may send
 
@@ -77,6 +80,9 @@ def _choose(
 ) -> tuple[Adoption, bool]:
     """Choose the match that gives the reference's result, or else the likeliest match.
 
+    A match whose result is much nearer to the reference's replaces the likeliest match: two small
+    slips in an answer, such as another eps and no bias, must not cost it the right match.
+
     At most `most` matches are tried. A single match is not tried if it leaves no matrix without a
     role. The second value is False if no tried match gives the reference's result. It is True if
     that result is unknown, since a recording lacks it.
@@ -100,6 +106,7 @@ def _choose(
     likely.sort(key=lambda one: habits.index(one.habit), reverse=True)
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
+    gaps: list[tuple[float, Adoption]] = []
     # The first match is usually right, so it is sent alone, and the others share a message.
     for some in (likely[:1], likely[1:], others[:1], others[1:]):
         trials = [_values(one, matrices, theirs) for one in some]
@@ -110,7 +117,15 @@ def _choose(
             if _agrees(result, expected[one.missing]):
                 theirs.remember_habit(one.habit)
                 return one, True
-    return (likely or found)[0], all(result is None for result in expected.values())
+            gaps.append((_gap(result, expected[one.missing]), one))
+    likeliest = _much_nearer(gaps) or (likely or found)[0]
+    return likeliest, all(result is None for result in expected.values())
+
+
+def _much_nearer(gaps: Sequence[tuple[float, Adoption]]) -> Adoption | None:
+    """The match with the smallest gap, if the gap of the first match is far larger."""
+    smallest, nearest = min(gaps, key=itemgetter(0), default=(math.inf, None))
+    return nearest if gaps and smallest < NEARER * gaps[0][0] else None
 
 
 def _results(
@@ -389,3 +404,15 @@ def _agrees(result: Any, expected: Any) -> bool:
         and result.device == expected.device
         and RECOGNISED.holds(result, expected)
     )
+
+
+def _gap(result: Any, expected: Any) -> float:
+    """The largest difference of two results; infinite if they cannot be compared."""
+    if isinstance(result, (tuple, list)) and isinstance(expected, (tuple, list)):
+        return _gap(result[0], expected[0]) if result and expected else math.inf
+    if not (isinstance(result, Tensor) and isinstance(expected, Tensor)):
+        return math.inf
+    if (result.shape, result.device) != (expected.shape, expected.device) or not result.numel():
+        return math.inf
+    gap = float((result - expected).abs().max())
+    return math.inf if math.isnan(gap) else gap

@@ -1541,6 +1541,52 @@ mistake(
     change={"return new_max, total, mix": "return total, mix"},
 )  # fmt: skip
 
+LOGSUMEXP = "The logsumexp and the mean of the values are returned, and not the state"
+SAME_STATE = "Which three numbers would a query have if it had read all keys at once?"
+
+for slug, returned in (
+    ("with-ones", "new_max + total.log(), torch.ones_like(total), mix / total[..., None]"),
+    ("with-total", "new_max + total.log(), total, mix / total[..., None]"),
+):
+    mistake(
+        "merge_states", f"logsumexp-{slug}", LOGSUMEXP, hint=SAME_STATE,
+        change={"return new_max, total, mix": f"return {returned}"},
+    )  # fmt: skip
+
+for slug, returned in (
+    ("last", "mix / total[..., None], new_max + total.log()"),
+    ("first", "new_max + total.log(), mix / total[..., None]"),
+):
+    mistake(
+        "merge_states", f"logsumexp-{slug}", LOGSUMEXP, hint=SAME_STATE, breaks=("returns",),
+        change={"return new_max, total, mix": f"return {returned}"},
+    )  # fmt: skip
+
+mistake(
+    "merge_states", "all-divided", "Total and mix are both divided by the total",
+    hint="What is the total after the merge: the sum of all exponentials, or 1?",
+    change={
+        "return new_max, total, mix": (
+            "return new_max, torch.ones_like(total), mix / total[..., None]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "states-with-logsumexp",
+    "The states are taken for logsumexps with means of the values",
+    hint="Does the first number of a state hold the total already, or is it a score?",
+    change={
+        "new_max = torch.maximum(first_max, second_max)": (
+            "new_max = torch.logaddexp(first_max, second_max)"
+        ),
+        "total = first_total * first_factor + second_total * second_factor": (
+            "total = first_total + second_total"
+        ),
+    },
+)  # fmt: skip
+
+
 mistake(
     "merge_states", "keepdim-left", "Maximum and total keep a dimension of size one",
     hint="Which shapes did maximum and total have when they came in?",
@@ -2373,6 +2419,19 @@ mistake(
         ),
     },
 )  # fmt: skip
+
+for slug, logsumexp in (
+    ("", "(running_max + running_sum.log())[..., 0]"),
+    ("-with-an-axis", "running_max + running_sum.log()"),
+):
+    mistake(
+        "flash_attention", f"logsumexp-returned-too{slug}",
+        "The logsumexp of the scores is returned as well",
+        hint="How many tensors does the caller expect?",
+        breaks=("returns",),
+        change={"return context / running_sum": f"return context / running_sum, {logsumexp}"},
+    )  # fmt: skip
+
 
 common_mistakes("flash_attention", "returns-float64")
 
@@ -3796,6 +3855,17 @@ mistake(
         "key_features.sum(dim=-2, keepdim=True)": "key_features.sum(dim=(0, -2), keepdim=True)",
     },
 )  # fmt: skip
+
+mistake(
+    "linear_attention", "one-sentence-only", "It is written for one sentence, without a batch",
+    hint="Which dimension is the first one here: the sentences, or the tokens?",
+    change={
+        "key_features.transpose(-2, -1) @ values": "key_features.T @ values",
+        "key_features.sum(dim=-2, keepdim=True)": "key_features.sum(dim=0)",
+        "query_features @ key_sum.transpose(-2, -1)": "(query_features @ key_sum.T)[:, None]",
+    },
+)  # fmt: skip
+
 
 mistake(
     "linear_attention", "large-epsilon", "A constant added to the total is too large",

@@ -1789,6 +1789,65 @@ mistake(
     },
 )  # fmt: skip
 
+# Rotations that leave every feature in its place, as most models' code has them.
+TURNED = """def turned(part):
+            width = part.shape[-1]
+            speeds = torch.arange(0, width, 2, dtype=x.dtype, device=x.device) / width
+            angles = POSITIONS.to(x.dtype)[:, None] * 10000.0**-speeds
+            angles = ANGLES
+            partners = PARTNERS
+            return part * angles.cos() + partners * angles.sin()
+"""
+ANGLES_OF_HALVES = "torch.cat([angles, angles], dim=-1)"
+ANGLES_OF_NEIGHBOURS = "angles.repeat_interleave(2, dim=-1)"
+HALVES = "torch.cat([-part[..., width // 2 :], part[..., : width // 2]], dim=-1)"
+NEIGHBOURS = "torch.stack([-part[..., 1::2], part[..., 0::2]], dim=-1).flatten(-2)"
+
+
+def turning(angles, partners, positions="positions"):
+    """A function that rotates, with these angles and the other features of the pairs."""
+    text = TURNED.replace("ANGLES", angles).replace("PARTNERS", partners)
+    return text.replace("POSITIONS", positions)
+
+
+def rotated_by(angles, partners):
+    """Queries and keys rotated by a function of one's own."""
+    return {
+        TURN_QUERIES: f"{turning(angles, partners)}\n        queries = turned(queries)",
+        TURN_KEYS: "keys = turned(keys)",
+    }
+
+
+mistake(
+    "RotaryAttention", "half-split-pairs-in-place",
+    "Feature i is paired with feature i + head_dim/2, and not with its neighbour",
+    hint="Which two features make pair 0 of a head of 8?",
+    change=rotated_by(ANGLES_OF_HALVES, HALVES),
+)  # fmt: skip
+
+WHOSE_PAIR = (
+    "For each feature: whose partner is it, and whose angle has it? Do both say the same pair?"
+)
+
+mistake(
+    "RotaryAttention", "halves-turned-with-the-angles-of-neighbours",
+    "Features are paired with those head_dim/2 away, and angles with neighbours",
+    hint=WHOSE_PAIR,
+    change=rotated_by(ANGLES_OF_NEIGHBOURS, HALVES),
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "neighbours-turned-with-the-angles-of-halves",
+    "Features are paired with neighbours, and angles with those head_dim/2 away",
+    hint=WHOSE_PAIR,
+    change=rotated_by(ANGLES_OF_HALVES, NEIGHBOURS),
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", together=("half-split-pairs-in-place", "turned-backwards"),
+    change=rotated_by(ANGLES_OF_HALVES, f"-{HALVES}"),
+)  # fmt: skip
+
 mistake(
     "RotaryAttention", "another-theta", "theta is 500,000, as in Llama 3, and not 10,000",
     hint="What is the usual theta of apply_rope?",
@@ -2600,6 +2659,65 @@ mistake(
     breaks=("eps",),
 )  # fmt: skip
 
+mistake(
+    "LlamaBlock", "eps-smaller", "The norms add 1e-8, and not 1e-6",
+    hint="Which number stands under the root in the statement?",
+    change={
+        READ: "found, _cache = self.attention(rms_norm(x, self.norm1, 1e-8))",
+        FEED: "return h + self.feed_forward(rms_norm(h, self.norm2, 1e-8))",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+
+def normed_by(*lines):
+    """Norms of one's own in the block, in these lines."""
+    body = "\n            ".join(lines)
+    return {
+        READ: (
+            f"def norm(x, gain):\n            {body}\n\n"
+            "        found, _cache = self.attention(norm(x, self.norm1))"
+        ),
+        FEED: "return h + self.feed_forward(norm(h, self.norm2))",
+    }
+
+
+MEAN_SQUARE = "square = x.square().mean(dim=-1, keepdim=True)"
+
+mistake(
+    "LlamaBlock", "eps-beside-the-root", "1e-6 is added to the root, and not under it",
+    hint="Which comes first, the root or the sum?",
+    change=normed_by(MEAN_SQUARE, "return x / (square.sqrt() + 1e-6) * gain"),
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "mean-subtracted-on-top",
+    "The norms subtract the mean on top, and it stays in the squares",
+    hint="Is any mean subtracted in an RMS norm?",
+    change=normed_by(
+        MEAN_SQUARE, "return (x - x.mean(dim=-1, keepdim=True)) / (square + 1e-6).sqrt() * gain"
+    ),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "divided-by-one-less", "The sum of squares is divided by d_model - 1",
+    hint="How many squares are there, and by which number is their sum divided?",
+    change=normed_by(
+        "square = x.square().sum(dim=-1, keepdim=True) / (x.shape[-1] - 1)",
+        "return x / (square + 1e-6).sqrt() * gain",
+    ),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "divided-by-spread", "The norms divide by the spread about the mean",
+    hint="Of which numbers are the squares in an RMS norm: of x, or of x less its mean?",
+    change=normed_by(
+        "square = x.var(dim=-1, keepdim=True, correction=0)",
+        "return x / (square + 1e-6).sqrt() * gain",
+    ),
+)  # fmt: skip
+
 BETWEEN = "self.feed_forward.W_gate(read)"
 UP = "self.feed_forward.W_up(read)"
 
@@ -2694,6 +2812,14 @@ def written_out(*changes):
     return {READ: text}
 
 
+def turned_by(angles, partners):
+    """Queries and keys of the block rotated by a function of one's own."""
+    turn = turning(angles, partners, "places")
+    return written_out(
+        (TURN_BOTH, f"{turn}\n        queries, keys = turned(queries), turned(keys)")
+    )
+
+
 mistake(
     "LlamaBlock", "not-rotated", "Nothing is rotated: the attention knows no positions",
     hint="How does a query know how far away a key is?",
@@ -2729,6 +2855,20 @@ mistake(
         "            for part in (queries, keys)\n"
         "        )",
     )),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "halves-turned-with-the-angles-of-neighbours",
+    "Features are paired with those half a head apart, and angles with neighbours",
+    hint=WHOSE_PAIR,
+    change=turned_by(ANGLES_OF_NEIGHBOURS, HALVES),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "neighbours-turned-with-the-angles-of-halves",
+    "Features are paired with neighbours, and angles with those half a head apart",
+    hint=WHOSE_PAIR,
+    change=turned_by(ANGLES_OF_HALVES, NEIGHBOURS),
 )  # fmt: skip
 
 mistake(
@@ -2845,6 +2985,99 @@ mistake(
 mistake(
     "LlamaBlock", common="float32-inside",
     change={ADD: "h = (x + found).float().to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "attention-biases", common="qkv-bias",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    change={
+        OTHER_GAIN: (
+            f"{OTHER_GAIN}\n"
+            "        self.attention.W_query = nn.Linear(d_model, d_model)\n"
+            "        self.attention.W_key = nn.Linear(d_model, d_model)\n"
+            "        self.attention.W_value = nn.Linear(d_model, d_model)"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "feed-forward-sizes-swapped",
+    "The feed-forward layers take what they should give",
+    hint="Which of d_model and d_hidden comes first where you make the feed-forward part?",
+    change={"SwiGLU(d_model, d_hidden)": "SwiGLU(d_hidden, d_model)"},
+)  # fmt: skip
+
+# Norms in float32, as in Llama's code: by a root or rsqrt, with the gain in either dtype.
+IN_FLOAT32 = "whole, x = x, x.float()"
+
+for slug, result in (
+    ("", "(x * torch.rsqrt(square + EPS)).to(whole.dtype) * gain"),
+    ("-divided", "(x / torch.sqrt(square + EPS)).to(whole.dtype) * gain"),
+    ("-with-gain", "(x * torch.rsqrt(square + EPS) * gain.float()).to(whole.dtype)"),
+    ("-divided-with-gain", "(x / torch.sqrt(square + EPS) * gain.float()).to(whole.dtype)"),
+):
+    lines = IN_FLOAT32, MEAN_SQUARE, f"return {result}"
+    mistake(
+        "LlamaBlock", f"norms-in-float32{slug}", common="float32-inside",
+        change=normed_by(*(line.replace("EPS", "1e-6") for line in lines)),
+    )  # fmt: skip
+    mistake(
+        "LlamaBlock", together=(f"norms-in-float32{slug}", "eps-larger"),
+        change=normed_by(*(line.replace("EPS", "1e-5") for line in lines)),
+    )  # fmt: skip
+    mistake("LlamaBlock", together=(f"norms-in-float32{slug}", "output-without-bias"))
+    # The block as it was published.
+    mistake(
+        "LlamaBlock", together=(f"norms-in-float32{slug}", "eps-larger", "output-without-bias"),
+        change={
+            **normed_by(*(line.replace("EPS", "1e-5") for line in lines)),
+            OTHER_GAIN: (
+                f"{OTHER_GAIN}\n"
+                "        self.attention.out_proj = nn.Linear(d_model, d_model, bias=False)"
+            ),
+        },
+    )  # fmt: skip
+
+# Without the bias of the output layer, as in published code, and with one slip more.
+for slug in (
+    "eps-larger",
+    "eps-smaller",
+    "eps-of-torch",
+    "no-eps",
+    "eps-beside-the-root",
+    "half-split-pairs",
+    "halves-turned-with-the-angles-of-neighbours",
+    "not-rotated",
+    "another-theta",
+    "layer-norm",
+    "sees-the-future",
+    "no-scale",
+    "post-norm",
+    "gate-by-gelu",
+    "no-silu",
+    "no-first-shortcut",
+    "no-second-shortcut",
+):
+    mistake("LlamaBlock", together=("output-without-bias", slug))
+
+mistake("LlamaBlock", together=("attention-biases", "feed-forward-biases"))
+mistake("LlamaBlock", together=("attention-biases", "eps-larger"))
+mistake("LlamaBlock", together=("attention-biases", "eps-smaller"))
+mistake("LlamaBlock", together=("feed-forward-biases", "eps-larger"))
+mistake("LlamaBlock", together=("output-without-bias", "feed-forward-biases"))
+
+mistake(
+    "LlamaBlock", together=("attention-biases", "output-without-bias"),
+    change={
+        OTHER_GAIN: (
+            f"{OTHER_GAIN}\n"
+            "        self.attention.W_query = nn.Linear(d_model, d_model)\n"
+            "        self.attention.W_key = nn.Linear(d_model, d_model)\n"
+            "        self.attention.W_value = nn.Linear(d_model, d_model)\n"
+            "        self.attention.out_proj = nn.Linear(d_model, d_model, bias=False)"
+        ),
+    },
 )  # fmt: skip
 
 mistake(

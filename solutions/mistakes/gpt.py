@@ -135,6 +135,21 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "embed_tokens", "batch-counted-as-tokens",
+    "The number of texts is taken for the number of tokens",
+    hint="Which of the two numbers in ids.shape counts the tokens of a text?",
+    change={"position_table[:tokens]": "position_table[: ids.shape[0]]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "positions-along-the-batch",
+    "Each text gets one position, and its tokens share it",
+    hint="Which axis of the sum are the tokens: do the positions lie along it?",
+    change={"position_table[:tokens]": "position_table[:tokens, None]"},
+)  # fmt: skip
+
+
+mistake(
     "embed_tokens", "whole-position-table", "The position table is added as a whole",
     hint="How many rows has the position table, and how many tokens are there?",
     change={"position_table[:tokens]": "position_table"},
@@ -829,6 +844,94 @@ mistake(
     },
 )  # fmt: skip
 
+mistake(
+    "next_token_loss", common="returns-float32",
+    change={"torch.log_softmax(predictions,": "torch.log_softmax(predictions.float(),"},
+)  # fmt: skip
+
+# float32 inside, rounded in other places.
+
+mistake(
+    "next_token_loss", "float32-mean", common="float32-inside",
+    change={
+        "torch.log_softmax(predictions,": "torch.log_softmax(predictions.float(),",
+        "return losses.mean()": "return losses.mean().to(logits.dtype)",
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "float32-logsumexp", common="float32-inside",
+    change={
+        "torch.log_softmax(predictions, dim=-1)": (
+            "predictions.float()\n"
+            "    log_probs = log_probs - log_probs.logsumexp(dim=-1, keepdim=True)"
+        ),
+        "return losses.mean()": "return losses.mean().to(logits.dtype)",
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "float32-logsumexp-first", common="float32-inside",
+    change={
+        "torch.log_softmax(predictions, dim=-1)": "predictions.float()",
+        PICKED: f"{PICKED} + log_probs.logsumexp(dim=-1)",
+        "return losses.mean()": "return losses.mean().to(logits.dtype)",
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "next_token_loss", "reshaped", "The vocabulary is brought to the front by reshape",
+    hint="Does reshape move an axis, or only cut the same row of numbers anew? Who moves an axis?",
+)  # fmt: skip
+def loss_of_reshaped_logits(logits, ids, ignore=None):
+    batch, tokens, vocab = logits.shape
+    guesses = logits[:, :-1].reshape(batch, vocab, tokens - 1)
+    losses = F.cross_entropy(guesses, ids[:, 1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:]].mean()
+
+
+@mistake(
+    "next_token_loss", "reshaped-as-a-whole", "The vocabulary is brought to the front by reshape",
+    hint="Does reshape move an axis, or only cut the same row of numbers anew? Who moves an axis?",
+)  # fmt: skip
+def loss_of_logits_reshaped_as_a_whole(logits, ids, ignore=None):
+    batch, tokens, vocab = logits.shape
+    guesses = logits.reshape(batch, vocab, tokens)[:, :, :-1]
+    losses = F.cross_entropy(guesses, ids[:, 1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:]].mean()
+
+
+@mistake(
+    "next_token_loss", "log-probs-reshaped", "The vocabulary is brought to the front by reshape",
+    hint="Does reshape move an axis, or only cut the same row of numbers anew? Who moves an axis?",
+)  # fmt: skip
+def loss_of_reshaped_log_probs(logits, ids, ignore=None):
+    batch, tokens, vocab = logits.shape
+    log_probs = torch.log_softmax(logits[:, :-1], dim=-1).reshape(batch, vocab, tokens - 1)
+    losses = F.nll_loss(log_probs, ids[:, 1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:]].mean()
+
+
+@mistake(
+    "next_token_loss", "one-text-only", "It is written for a single text, without a batch",
+    hint="Which axis do [:-1] and [1:] cut: that of the texts, or that of the tokens?",
+)  # fmt: skip
+def loss_of_one_text(logits, ids, ignore=None):
+    log_probs = torch.log_softmax(logits[:-1], dim=-1)
+    losses = -log_probs[torch.arange(len(ids) - 1), ids[1:]]
+    return losses.mean() if ignore is None else losses[~ignore[1:]].mean()
+
+
+@mistake(
+    "next_token_loss", "one-text-only-by-torch", "It is written for a single text, without a batch",
+    hint="Which axis do [:-1] and [1:] cut: that of the texts, or that of the tokens?",
+)  # fmt: skip
+def loss_of_one_text_by_torch(logits, ids, ignore=None):
+    losses = F.cross_entropy(logits[:-1], ids[1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[1:]].mean()
+
+
 common_mistakes(
     "next_token_loss", "no-gradient", "returns-float64", "nothing-returned", "all-zeros"
 )
@@ -1079,6 +1182,36 @@ mistake(
         OUTPUT: "self.head(self.final_norm(x))",
     },
 )  # fmt: skip
+
+NO_SUCH_ROW = "A table is asked for a row that it does not have"
+ROWS = "How many rows does each of the two tables need? And which size comes first in nn.Embedding?"
+
+mistake(
+    ("GPT", "CachedGPT"), "rows-of-tables-swapped", NO_SUCH_ROW, hint=ROWS,
+    change={
+        "new_table(vocab_size, d_model)": "new_table(context_length, d_model)",
+        "self.position_table = new_table(context_length,": (
+            "self.position_table = new_table(vocab_size,"
+        ),
+        "embed_tokens(ids, self.token_table": (
+            "nn.functional.embedding(ids, self.token_table)\n"
+            "        x = embed_tokens(ids, self.token_table"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    ("GPT", "CachedGPT"), "tables-turned-around", NO_SUCH_ROW, hint=ROWS,
+    change={
+        "new_table(vocab_size, d_model)": "new_table(d_model, vocab_size)",
+        "new_table(context_length, d_model)": "new_table(d_model, context_length)",
+        "embed_tokens(ids, self.token_table": (
+            "nn.functional.embedding(ids, self.token_table)\n"
+            "        x = embed_tokens(ids, self.token_table"
+        ),
+    },
+)  # fmt: skip
+
 
 mistake(
     "GPT", "untied-copy", "The output begins with a copy of the table, and learns apart from it",
@@ -1771,6 +1904,25 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "GPT", "second-shortcut-after-norm", "The second shortcut starts behind the norm",
+    hint="What is added to what the feed-forward network gives: h, or what the norm made of it?",
+    change={
+        "x = block(x)": (
+            "x = x + block.attention(block.norm1(x))\n"
+            "            x = block.norm2(x)\n"
+            "            x = x + block.feed_forward(x)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "batch-counted-as-tokens", "The number of texts is taken for the number of tokens",
+    hint="Which of the two numbers in ids.shape counts the tokens of a text?",
+    change={EMBEDDED: "self.token_table[ids] + self.position_table[: ids.shape[0]]"},
+)  # fmt: skip
+
+
+mistake(
     "GPT", "no-attention", "The attention is left out",
     hint="Which line of a block looks at other tokens?",
     change={"x = block(x)": "x = x + block.feed_forward(block.norm2(x))"},
@@ -2149,6 +2301,8 @@ SQUARE = "beta2 * square + (1 - beta2) * gradient**2"
 MOVE = "lr * corrected_momentum / (corrected_square.sqrt() + eps)"
 DECAYED = "gradient = gradient + weight_decay * parameter"
 RESULT = "return parameter - decay - move, new_momentum, new_square"
+LATE_DECAY = """new = parameter - move
+    return new - lr * weight_decay * new, new_momentum, new_square"""
 
 mistake(
     "adamw_step", "not-corrected", "Neither mean is corrected for its start at 0",
@@ -2247,12 +2401,7 @@ mistake(
 mistake(
     "adamw_step", "decay-of-the-new", "The decay takes its share of the parameter that has moved",
     hint="Which of the two comes first, the step or the decay? Or does neither?",
-    change={
-        RESULT: (
-            "new = parameter - move\n"
-            "    return new - lr * weight_decay * new, new_momentum, new_square"
-        ),
-    },
+    change={RESULT: LATE_DECAY},
 )  # fmt: skip
 
 mistake(
@@ -2565,6 +2714,74 @@ def step_of_the_kernel(parameter, gradient, m, v, step, lr, betas, eps, weight_d
     return p, m, v
 
 
+mistake(
+    "adamw_step", "unsquared", "v is a mean of the gradients themselves, not of their squares",
+    hint="Of what is v the mean? Can that be negative, and what is its root then?",
+    change={"gradient**2": "gradient"},
+)  # fmt: skip
+
+CORRECTED_RATE = "lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)"
+
+mistake(
+    "adamw_step", "decay-by-the-corrected-rate",
+    "The decay is multiplied by the corrected rate, and not by lr",
+    hint="Which line changes the learning rate, and which of the lines below still need lr itself?",
+    change={"decay = lr *": f"decay = {CORRECTED_RATE} *"},
+)  # fmt: skip
+
+mistake("adamw_step", together=("eps-corrected-too", "decay-of-the-new"))
+mistake("adamw_step", together=("eps-in-the-root", "decay-of-the-new"))
+mistake("adamw_step", together=("not-corrected", "decay-of-the-new"))
+mistake("adamw_step", together=("not-corrected", "decay-in-the-gradient"))
+mistake("adamw_step", together=("no-eps", "decay-of-the-new"))
+mistake("adamw_step", together=("eps-corrected-too", "decay-in-the-gradient"))
+mistake("adamw_step", together=("eps-corrected-too", "decay-without-rate"))
+mistake("adamw_step", together=("eps-corrected-too", "no-decay"))
+mistake("adamw_step", together=("eps-corrected-too", "decay-by-the-corrected-rate"))
+mistake("adamw_step", together=("decay-of-the-new", "corrected-returned"))
+mistake("adamw_step", together=("unsquared", "decay-of-the-new"))
+mistake("adamw_step", together=("unsquared", "eps-corrected-too"))
+mistake("adamw_step", together=("unsquared", "eps-corrected-too", "decay-of-the-new"))
+
+# The short form of the step, with eps where torch's code has it or under the root of v.
+UNDER_THE_ROOT = "((new_square + eps).sqrt() / (1 - beta2**step) ** 0.5)"
+
+mistake(
+    "adamw_step", together=("eps-in-the-root", "eps-corrected-too"),
+    change={"(corrected_square.sqrt() + eps)": UNDER_THE_ROOT},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", together=("eps-in-the-root", "eps-corrected-too", "decay-of-the-new"),
+    change={"(corrected_square.sqrt() + eps)": UNDER_THE_ROOT, RESULT: LATE_DECAY},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", together=("eps-corrected-too", "decay-without-rate", "decay-of-the-new"),
+    change={
+        "(corrected_square.sqrt() + eps)": (
+            "((new_square.sqrt() + eps) / (1 - beta2**step) ** 0.5)"
+        ),
+        RESULT: LATE_DECAY.replace("lr * ", ""),
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", together=("decay-without-rate", "decay-of-the-new"),
+    change={RESULT: LATE_DECAY.replace("lr * ", "")},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", together=("eps-corrected-too", "decay-by-the-corrected-rate", "decay-of-the-new"),
+    change={
+        "(corrected_square.sqrt() + eps)": (
+            "((new_square.sqrt() + eps) / (1 - beta2**step) ** 0.5)"
+        ),
+        RESULT: LATE_DECAY.replace("lr *", f"{CORRECTED_RATE} *"),
+    },
+)  # fmt: skip
+
+
 mistake("adamw_step", "no-return", common="nothing-returned")
 
 
@@ -2712,10 +2929,24 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "generate", "a-row-for-a-column", "The next ids are a row, where a column is wanted",
-    hint="Each row of the text gets one id: how many rows and columns are the new ones?",
+    "generate", "a-row-for-a-column", "One row is appended to all texts, and not a row for each",
+    hint="Each text gets one id: how many rows and columns do the new ids have?",
     change={JOIN: "torch.cat([ids, next_ids[None]], dim=1)"},
 )  # fmt: skip
+
+
+@mistake(
+    "generate", "first-text-alone", "Only the first text of the batch comes back",
+    hint="How many texts go in, and how many should come out?",
+    breaks=("returns",),
+)  # fmt: skip
+def generate_for_one(model, ids, new_tokens, context_length):
+    text = ids[:1]
+    for _ in range(new_tokens):
+        next_id = model(text[:, -context_length:])[:, -1].argmax(dim=-1)
+        text = torch.cat([text, next_id[:, None]], dim=1)
+    return text
+
 
 mistake(
     "generate", "only-the-last-id", "The model sees the last id alone",
@@ -3109,6 +3340,29 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "sample_next", "all-dropped-and-no-largest",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        LAST: "return int(torch.nonzero(probs > 0).max())",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "all-dropped-and-last-of-all-found",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        f"    hit = {HIT}": (
+            f"    if probs.isnan().any():\n        return len(logits) - 1\n    hit = {HIT}"
+        ),
+    },
+)  # fmt: skip
+
+
+mistake(
     "sample_next", "two-kept-at-least", "top_p keeps two ids at least",
     hint="If the most probable id alone reaches top_p, how many ids are the fewest?",
     change={TOP_P: "order[2:][sum_before[2:] >= top_p]"},
@@ -3492,6 +3746,37 @@ mistake(
         ),
     },
 )  # fmt: skip
+
+# Nothing is kept: one answer finds id 0, others the last id, and some fail.
+for slug, found in (
+    ("no-largest", "return int(torch.nonzero(probs > 0).max())"),
+    ("zero", "return int(torch.nonzero(probs)[-1]) if probs.any() else 0"),
+    ("last", "return int(torch.nonzero(probs)[-1]) if probs.any() else len(probs) - 1"),
+):
+    mistake(
+        "sample_next", f"not-renormalised-and-all-dropped-{slug}",
+        together=("not-renormalised", "all-dropped"),
+        change={
+            TOP_P: "order[largest.cumsum(dim=-1) >= top_p]", RENORMALISE: "", LAST: found,
+        },
+    )  # fmt: skip
+
+mistake("sample_next", together=("not-renormalised", "last-one-dropped"))
+
+mistake(
+    "sample_next", together=("sorted-order", "all-dropped"),
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        f"    hit = {HIT}": f"    probs, ids = probs.sort(descending=True)\n    hit = {HIT}",
+        "int(torch.nonzero(probs)[-1])": "int(ids[torch.nonzero(probs)[-1]])",
+        "int(hit[0])": "int(ids[hit[0]])",
+    },
+)  # fmt: skip
+
+mistake("sample_next", together=("sorted-order", "last-one-dropped"))
+mistake("sample_next", together=("not-renormalised", "last-id-of-all"))
+mistake("sample_next", together=("not-renormalised", "all-dropped", "last-id-of-all"))
+
 
 common_mistakes("sample_next", "nothing-returned")
 
@@ -4016,6 +4301,40 @@ mistake(
     hint="What would a block whose weights are all zero give?",
     change={NEXT_X: HALVES.replace("h = x + attended", "h = attended")},
 )  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-second-residual", "The feed-forward network's result replaces what came in",
+    hint="What is added to what the feed-forward network gives?",
+    change={NEXT_X: HALVES.replace("x = h + block", "x = block")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-residuals", "Blocks do not add their input",
+    hint="What would a block whose weights are all zero give?",
+    change={
+        NEXT_X: HALVES.replace("h = x + attended", "h = attended").replace(
+            "x = h + block", "x = block"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "second-shortcut-after-norm", "The second shortcut starts behind the norm",
+    hint="What is added to what the feed-forward network gives: h, or what the norm made of it?",
+    change={NEXT_X: HALVES.replace("x = h + block", "h = block.norm2(h)\n            x = h + block")
+        .replace("feed_forward(block.norm2(h))", "feed_forward(h)")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "batch-counted-as-tokens", "The number of texts is taken for the number of tokens",
+    hint="Which of the two numbers in ids.shape counts the tokens of a text?",
+    change={
+        f"embed_tokens(ids, self.token_table, {WHERE})": (
+            "self.token_table[ids] + self.position_table[seen : seen + ids.shape[0]]"
+        ),
+    },
+)  # fmt: skip
+
 
 mistake(
     "CachedGPT", "one-more-residual", "What goes into a block is added to its result again",

@@ -2453,6 +2453,31 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "LatentAttention", "layers-up-turned-around",
+    "The layers that unpack keys and values take what they should give",
+    hint="In which order does nn.Linear want its two sizes?",
+    change={
+        "W_up_key = nn.Linear(d_latent, d_out": "W_up_key = nn.Linear(d_out, d_latent",
+        "W_up_value = nn.Linear(d_latent, d_out": "W_up_value = nn.Linear(d_out, d_latent",
+    },
+)  # fmt: skip
+
+mistake(
+    "GroupedQueryAttention", "keys-and-values-turned-around",
+    "The layers of keys and values take what they should give",
+    hint="In which order does nn.Linear want its two sizes?",
+    change={
+        "self.W_key = nn.Linear(d_in, num_kv_heads * head_dim": (
+            "self.W_key = nn.Linear(num_kv_heads * head_dim, d_in"
+        ),
+        "self.W_value = nn.Linear(d_in, num_kv_heads * head_dim": (
+            "self.W_value = nn.Linear(num_kv_heads * head_dim, d_in"
+        ),
+    },
+)  # fmt: skip
+
+
+mistake(
     "LatentAttention", "absorbed-key-for-value",
     "The values are unpacked with the layer of the keys",
     hint="Which layer turns the mix of latents into a mix of values?",

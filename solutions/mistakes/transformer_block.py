@@ -282,6 +282,40 @@ mistake(
     },
 )  # fmt: skip
 
+mistake(
+    "layer_norm", "mean-stays-on-top", "The mean is subtracted for the variance, and not on top",
+    hint="What stands above the root in the formula: x, or x less its mean?",
+    change={"centred / torch": "x / torch"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "rows-for-features", "Sums are divided by the number of rows, and not by d",
+    hint="What are len(x) and x.shape[0]: the number of rows, or that of the features?",
+    change={
+        "x.mean(dim=-1, keepdim=True)": "x.sum(dim=-1, keepdim=True) / len(x)",
+        VARIANCE: "(centred * centred).sum(dim=-1, keepdim=True) / len(x)",
+    },
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "rows-for-features-in-the-variance",
+    "The sum of the squares is divided by the number of rows, and not by d",
+    hint="What are len(x) and x.shape[0]: the number of rows, or that of the features?",
+    change={VARIANCE: "(centred * centred).sum(dim=-1, keepdim=True) / len(x)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "features-counted-from-the-front",
+    "The size of the axis of features is looked up from the front",
+    hint="Which number has the axis of the features in a vector, and in a batch of matrices?",
+    breaks=("leading",),
+    change={
+        "x.mean(dim=-1, keepdim=True)": "x.sum(dim=-1, keepdim=True) / x.shape[1]",
+        VARIANCE: "(centred * centred).sum(dim=-1, keepdim=True) / x.shape[1]",
+    },
+)  # fmt: skip
+
+
 common_mistakes(
     "layer_norm", "all-zeros", "nothing-returned", "squeezed", "no-gradient", "float32-inside",
     "returns-float32", "returns-float64",
@@ -561,6 +595,80 @@ mistake(
         RMS_NORM: "(x / torch.sqrt(mean_square + eps)).to(dtype) * gain",
     },
 )  # fmt: skip
+
+# The same by other roundings: with rsqrt, with the gain in float32, or in the statistics alone.
+
+AS_IN_LLAMA = "The row passes through float32, as in Llama's code"
+SIXTEEN_BITS = "Llama computes in 16 bits. What does .float() do to a float64?"
+LENGTH = "x.norm(dim=-1, keepdim=True)"
+IN_FLOAT32 = "    dtype, x = x.dtype, x.float()\n    mean_square"
+
+for slug, result in (
+    ("rsqrt", "(x * torch.rsqrt(mean_square + eps)).to(dtype) * gain"),
+    ("gain", "(x / torch.sqrt(mean_square + eps) * gain.float()).to(dtype)"),
+    ("rsqrt-and-gain", "(x * torch.rsqrt(mean_square + eps) * gain.float()).to(dtype)"),
+    ("gain-first", "(gain.float() * x * torch.rsqrt(mean_square + eps)).to(dtype)"),
+    ("power", "(x * (mean_square + eps) ** -0.5).to(dtype) * gain"),
+    ("reciprocal", "(x * (1 / torch.sqrt(mean_square + eps))).to(dtype) * gain"),
+    ("reciprocal-and-gain", "(x * (1 / torch.sqrt(mean_square + eps)) * gain.float()).to(dtype)"),
+    ("length", f"(x / torch.sqrt(({LENGTH} / x.shape[-1] ** 0.5) ** 2 + eps)).to(dtype) * gain"),
+):
+    mistake(
+        "rms_norm", f"as-in-llama-with-{slug}", AS_IN_LLAMA, hint=SIXTEEN_BITS,
+        breaks=("dtype",), change={"    mean_square": IN_FLOAT32, RMS_NORM: result},
+    )  # fmt: skip
+
+for slug, square, result in (
+    ("divided", "x.float().square()", "x / torch.sqrt(mean_square + eps).to(x) * gain"),
+    ("divided-before", "x.float().square()", "(x / torch.sqrt(mean_square + eps)).to(x) * gain"),
+    ("rsqrt", "x.float().square()", "x * torch.rsqrt(mean_square + eps).to(x) * gain"),
+    ("sums", "(x * x).float()", "x / torch.sqrt(mean_square + eps).to(x) * gain"),
+    ("sums-and-rsqrt", "(x * x).float()", "x * torch.rsqrt(mean_square + eps).to(x) * gain"),
+):
+    mistake(
+        "rms_norm", f"statistics-in-float32-{slug}", "The mean square is computed in float32",
+        hint="How many digits of a float64 are left after a visit to float32?",
+        breaks=("dtype",),
+        change={SQUARES: f"{square}.mean(dim=-1, keepdim=True)", RMS_NORM: result},
+    )  # fmt: skip
+
+mistake(
+    "rms_norm", common="float32-inside",
+    change={RMS_NORM: f"({RMS_NORM}).float().to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "gain-through-float32", common="float32-inside",
+    change={RMS_NORM: RMS_NORM.replace("gain", "gain.float()")},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "mean-subtracted-on-top", "The mean is subtracted on top, and stays in the squares",
+    hint="Which steps of layer_norm are left out here?",
+    change={"return x /": "return (x - x.mean(dim=-1, keepdim=True)) /"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "divided-by-unbiased-spread",
+    "The row is divided by its standard deviation, with d - 1 for d",
+    hint="Of which numbers are the squares in the formula: of x, or of x less its mean?",
+    change={SQUARES: "x.var(dim=-1, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "rows-for-features", "The sum is divided by the number of rows, and not by d",
+    hint="What are len(x) and x.shape[0]: the number of rows, or that of the features?",
+    change={SQUARES: "(x * x).sum(dim=-1, keepdim=True) / len(x)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "features-counted-from-the-front",
+    "The size of the axis of features is looked up from the front",
+    hint="Which number has the axis of the features in a vector, and in a batch of matrices?",
+    breaks=("leading",),
+    change={SQUARES: "(x * x).sum(dim=-1, keepdim=True) / x.shape[1]"},
+)  # fmt: skip
+
 
 mistake(
     "rms_norm", "torch-rms-norm", "Torch's own RMS norm does the work",
@@ -967,11 +1075,24 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "FeedForward", "dropout", "Some numbers are dropped while training",
-    hint="Is there dropout in the formula?",
-    change={"self.down(hidden)": "nn.functional.dropout(self.down(hidden), 0.1, self.training)"},
-)  # fmt: skip
+for rate in (0.05, 0.1, 0.2, 0.3, 0.5):
+    inner = f"nn.functional.dropout(hidden, {rate}, self.training)"
+    for place, result in (
+        ("", f"nn.functional.dropout(self.down(hidden), {rate}, self.training)"),
+        ("-between", f"self.down({inner})"),
+        ("-twice", f"nn.functional.dropout(self.down({inner}), {rate}, self.training)"),
+    ):
+        mistake(
+            "FeedForward", f"dropout{place}-{rate}", "Some numbers are dropped while training",
+            hint="Is there dropout in the formula?",
+            change={"self.down(hidden)": result},
+        )  # fmt: skip
+    raised = f"nn.functional.dropout(self.up(x), {rate}, self.training)"
+    mistake(
+        "FeedForward", f"dropout-first-{rate}", "Some numbers are dropped while training",
+        hint="Is there dropout in the formula?",
+        change={"gelu(self.up(x))": f"gelu({raised})"},
+    )  # fmt: skip
 
 mistake(
     "FeedForward", "four-times-as-wide", "The hidden layer is 4 · d_model wide, whatever was asked",
@@ -996,6 +1117,12 @@ mistake(
         UP: "self.up = nn.Linear(d_hidden, d_model)",
         DOWN: "self.down = nn.Linear(d_model, d_hidden)",
     },
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "last-layer-the-wrong-way", "The second layer takes what it should give",
+    hint="In which order does nn.Linear want its two sizes?",
+    change={DOWN: "self.down = nn.Linear(d_model, d_hidden)"},
 )  # fmt: skip
 
 mistake(
@@ -1338,13 +1465,18 @@ mistake(
     change={"self.W_down(hidden)": "x + self.W_down(hidden)"},
 )  # fmt: skip
 
-mistake(
-    "SwiGLU", "dropout", "Some numbers are dropped while training",
-    hint="Is there dropout in the formula?",
-    change={
-        "self.W_down(hidden)": "nn.functional.dropout(self.W_down(hidden), 0.1, self.training)",
-    },
-)  # fmt: skip
+for rate in (0.05, 0.1, 0.2, 0.3, 0.5):
+    inner = f"nn.functional.dropout(hidden, {rate}, self.training)"
+    for place, result in (
+        ("", f"nn.functional.dropout(self.W_down(hidden), {rate}, self.training)"),
+        ("-between", f"self.W_down({inner})"),
+        ("-twice", f"nn.functional.dropout(self.W_down({inner}), {rate}, self.training)"),
+    ):
+        mistake(
+            "SwiGLU", f"dropout{place}-{rate}", "Some numbers are dropped while training",
+            hint="Is there dropout in the formula?",
+            change={"self.W_down(hidden)": result},
+        )  # fmt: skip
 
 mistake(
     "SwiGLU", "normalised-first", "The tokens are normalised first",
@@ -1849,6 +1981,27 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "TransformerBlock", "mean-subtracted-on-top", "The mean stays in the squares of the variance",
+    hint="Of which numbers are the squares in the variance: of x, or of x less its mean?",
+    change={
+        FIRST: OWN_NORM.replace("SPREAD", "(x.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()"),
+        SECOND: "return h + self.feed_forward(norm(self.norm2, h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "mean-stays-on-top",
+    "The norms subtract the mean for the variance, and not on top",
+    hint="What stands above the root in a layer norm: x, or x less its mean?",
+    change={
+        FIRST: OWN_NORM.replace("x - x.mean(dim=-1, keepdim=True)", "x").replace(
+            "SPREAD", "(x.var(dim=-1, keepdim=True, correction=0) + 1e-5).sqrt()"
+        ),
+        SECOND: "return h + self.feed_forward(norm(self.norm2, h))",
+    },
+)  # fmt: skip
+
+mistake(
     "TransformerBlock", "divided-by-the-variance", "The root of the variance is never taken",
     hint="What is the variance of the normed features?",
     change={
@@ -1883,6 +2036,17 @@ mistake(
     change={
         "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, eps=0.0)",
         "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.LayerNorm(d_model, eps=0.0)",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "smaller-eps-beside-the-root",
+    "1e-6 is added to the root, and not 1e-5 under it",
+    hint="For a token whose features are all the same, by what is divided?",
+    change={
+        FIRST: OWN_NORM.replace("SPREAD", "x.std(dim=-1, keepdim=True, correction=0) + 1e-6"),
+        SECOND: "return h + self.feed_forward(norm(self.norm2, h))",
     },
     breaks=("eps",),
 )  # fmt: skip
@@ -2253,6 +2417,61 @@ mistake(
             "        h = x + layer.out_proj(found.transpose(1, 2).flatten(2))"
         ),
     },
+)  # fmt: skip
+
+
+for rate in (0.1, 0.2, 0.5):
+    inner = "nn.functional.gelu(self.feed_forward.up(self.norm2(h)))"
+    dropped = "nn.functional.dropout({}, RATE, self.training)".replace("RATE", str(rate))
+    for place, result in (
+        ("last", dropped.format(f"self.feed_forward.down({inner})")),
+        ("between", f"self.feed_forward.down({dropped.format(inner)})"),
+    ):
+        mistake(
+            "TransformerBlock", f"feed-forward-drops-{rate}-{place}",
+            "The feed-forward network drops numbers at a rate of its own",
+            hint="With dropout 0, what is dropped in training, and what does your network drop?",
+            change={SECOND: f"return h + {result}"},
+        )  # fmt: skip
+
+
+mistake("TransformerBlock", together=("qkv-biases", "gelu-by-tanh"))
+mistake("TransformerBlock", together=("qkv-biases", "output-without-bias"))
+mistake("TransformerBlock", together=("qkv-biases", "eps-smaller"))
+mistake("TransformerBlock", together=("qkv-biases", "no-eps"))
+mistake("TransformerBlock", together=("output-without-bias", "gelu-by-tanh"))
+mistake("TransformerBlock", together=("output-without-bias", "feed-forward-without-bias"))
+mistake("TransformerBlock", together=("feed-forward-without-bias", "gelu-by-tanh"))
+mistake("TransformerBlock", together=("eps-smaller", "gelu-by-tanh"))
+mistake("TransformerBlock", together=("no-eps", "gelu-by-tanh"))
+
+mistake(
+    "TransformerBlock", together=("output-without-bias", "eps-smaller"),
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, eps=1e-6)",
+        "self.norm2 = nn.LayerNorm(d_model)": (
+            "self.norm2 = nn.LayerNorm(d_model, eps=1e-6)\n"
+            "        self.attention.out_proj = nn.Linear(d_model, d_model, bias=False)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", together=("output-without-bias", "no-eps"),
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, eps=0.0)",
+        "self.norm2 = nn.LayerNorm(d_model)": (
+            "self.norm2 = nn.LayerNorm(d_model, eps=0.0)\n"
+            "        self.attention.out_proj = nn.Linear(d_model, d_model, bias=False)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "feed-forward-sizes-swapped",
+    "The feed-forward layers take what they should give",
+    hint="Which of d_model and d_hidden comes first where you make the feed-forward part?",
+    change={"FeedForward(d_model, d_hidden)": "FeedForward(d_hidden, d_model)"},
 )  # fmt: skip
 
 

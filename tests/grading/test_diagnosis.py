@@ -186,6 +186,20 @@ def test_mistakes_that_say_the_same_leave_no_doubt(desk: Desk, right: str, tiny:
     assert named(told(other, right, text, "staircase")) == {"Over"}
 
 
+def test_a_pair_is_named_only_if_no_single_mistake_fits(
+    desk: Desk, right: str, tiny: Course
+) -> None:
+    """Otherwise a pair whose second mistake shows in no test would hide the name of the first."""
+    doubled = "import torch\ndef center(x):\n    return 2 * (x + x.mean())"
+    both = Variant("center", "both", "pair", "Added; and: doubled", "?", doubled)
+    added = "import torch\ndef center(x):\n    return x + x.mean()"
+    as_added = dataclasses.replace(both, slug="as-added", title="Added twice", definition=added)
+    other = knowing(desk, tiny, both, as_added)
+    with closing(other):
+        assert named(told(other, right, doubled, "center")) == {"Added; and: doubled"}
+        assert named(told(other, right, added, "center")) == {"The mean is added"}
+
+
 # --- what claims a forbidden call -----------------------------------------------------------------
 
 BY_TORCH = "return {} * torch.softmax(scores, dim=-1)"
