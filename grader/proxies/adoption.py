@@ -123,9 +123,13 @@ def _choose(
 
 
 def _much_nearer(gaps: Sequence[tuple[float, Adoption]]) -> Adoption | None:
-    """The match with the smallest gap, if the gap of the first match is far larger."""
+    """The match with the smallest gap, if the gap of the first match is far larger.
+
+    None if the first match gives NaN: that is a mistake of the answer, whatever its weights are.
+    """
     smallest, nearest = min(gaps, key=itemgetter(0), default=(math.inf, None))
-    return nearest if gaps and smallest < NEARER * gaps[0][0] else None
+    first = gaps[0][0] if gaps else math.inf
+    return nearest if first < math.inf and smallest < NEARER * first else None
 
 
 def _results(

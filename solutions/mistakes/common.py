@@ -847,7 +847,7 @@ common(
 )  # fmt: skip
 
 common(
-    "plain-tensors", "Torch finds no queries, keys and values to train in the module",
+    "plain-tensors", "Torch finds no weights to train in the module",
     hint="What does list(layer.parameters()) show, and where does torch look for what it shows?",
     change={LAYER: r"\1 = torch.randn(\2)", CALL: r"\2 @ \1"},
 )  # fmt: skip
