@@ -7,10 +7,10 @@ parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, product, starmap, zip_longest
+from itertools import islice, product, starmap
 
 from grader.proxies import matching, norms, parts
 from grader.proxies.groups import is_vector
@@ -19,8 +19,8 @@ from grader.proxies.slots import (
     MAX_CANDIDATES,
     Adoption,
     Roles,
-    Unadoptable,
     WantedRoles,
+    in_turn,
     joined,
     likeliest,
 )
@@ -50,21 +50,13 @@ def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Itera
     for found, rest in norms.readings(wanted.parameters, block.norms):
         readings.setdefault(rest, []).extend(norms.candidates(block.norms, found, aliases))
 
-    refused: list[Unadoptable] = []
-    matched: list[Iterator[Adoption]] = []
-    for rest, orders in readings.items():
-        try:
-            ways = parts.candidates(block.others, rest, wanted.counts, aliases)
-            others = list(islice(ways, MAX_CANDIDATES))
-        except Unadoptable as error:
-            refused.append(error)
-            continue
+    def matched(rest: tuple[ParameterInfo, ...], orders: Sequence[Adoption]) -> Iterator[Adoption]:
         # The norms have few matches. Therefore each match of the other parts is tried with every
         # match of the norms.
-        matched.append(starmap(joined, product(others, orders)))
-    if not matched:
-        raise refused[0]
-    return (one for some in zip_longest(*matched) for one in some if one is not None)
+        ways = parts.candidates(block.others, rest, wanted.counts, aliases)
+        yield from starmap(joined, product(islice(ways, MAX_CANDIDATES), orders))
+
+    return in_turn([matched(rest, orders) for rest, orders in readings.items()])
 
 
 @dataclass(frozen=True)
