@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -33,6 +34,7 @@ from grader.wire.payload import DTYPES
 # The part of a path in a reference that names a head; it is removed, since all heads share a role.
 HEAD = re.compile(r"(?<![^.])heads\.\d+\.")
 MOST_ALONE = 8  # most parameters whose influence is tested one by one
+FEW = 16  # matches that are tried before all others
 MAX_TRIED = 2**24  # most bytes of weights that all trials together may send
 
 
@@ -100,8 +102,7 @@ def _choose(
     likely.sort(key=lambda one: habits.index(one.habit), reverse=True)
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
-    # The first match is usually right, so it is sent alone, and the others share a message.
-    for some in (likely[:1], likely[1:], others[:1], others[1:]):
+    for some in chain(_in_messages(likely), _in_messages(others)):
         trials = [_values(one, matrices, theirs) for one in some]
         results = _results(theirs, trials, arguments)
         for one, result in zip(some, results, strict=False):
@@ -111,6 +112,11 @@ def _choose(
                 theirs.remember_habit(one.habit)
                 return one, True
     return (likely or found)[0], all(result is None for result in expected.values())
+
+
+def _in_messages(found: Sequence[Adoption]) -> Iterator[Sequence[Adoption]]:
+    """Divide matches into few messages: the first match is usually right, or else an early one."""
+    yield from filter(None, (found[:1], found[1:FEW], found[FEW:]))
 
 
 def _results(

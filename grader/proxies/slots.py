@@ -111,6 +111,16 @@ def renamed(found: Adoption, home: Mapping[str, str]) -> Adoption:
     )
 
 
+def moved(found: Adoption, paths: Mapping[str, str]) -> Adoption:
+    """A match of parameters under other paths, with their own paths."""
+    return replace(
+        found,
+        slots=tuple(replace(slot, path=paths[slot.path]) for slot in found.slots),
+        layouts=frozenset((paths[path], layout) for path, layout in found.layouts),
+        extra=tuple(paths[path] for path in found.extra),
+    )
+
+
 def in_turn(ways: Iterable[Iterator[Adoption]]) -> Iterator[Adoption]:
     """The first match of each way, then the second of each, and so on.
 

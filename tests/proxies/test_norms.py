@@ -136,7 +136,8 @@ PAIRS = {
         "*self.norms[1]",
     ),
     "a dict for each norm": pairs(
-        "self.norm1, self.norm2 = (nn.ParameterDict({'a': ones(), 'b': zeros()}) for _ in range(2))",
+        "made = lambda: nn.ParameterDict({'a': ones(), 'b': zeros()})\n"
+        "self.norm1, self.norm2 = made(), made()",
         "self.norm1['a'], self.norm1['b']",
         "self.norm2['a'], self.norm2['b']",
     ),
