@@ -481,6 +481,8 @@ class EncoderDecoderBlock(nn.Module):
         hidden: The content of a hidden token of the context changes no output. Scores may lie near
             -800.
         norms: Each of the three norms learns a gain and a shift of its own.
+        eps: The norms add 1e-5 to the variance. This matters if all features of a token are nearly
+            the same.
         gelu: The GELU is exact. GPT-2 and many books use an approximation by tanh; one test detects
             the difference.
         bias: Queries, keys and values have no bias; both output layers and both layers of the

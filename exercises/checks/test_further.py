@@ -757,9 +757,12 @@ def translators(student, reference, low=None):
     return theirs, ours
 
 
-def two_sentences(make, dtype=torch.float32):
-    """Target sentences of five tokens, source sentences of seven, and a mask for the sources."""
-    x = make.normal(batch=2, targets=5, d_model=8, dtype=dtype)
+def two_sentences(make, dtype=torch.float32, size=12.0):
+    """Target sentences of five tokens, source sentences of seven, and a mask for the sources.
+
+    Targets are so large that the eps of the norms has no effect.
+    """
+    x = make.normal(size, batch=2, targets=5, d_model=8, dtype=dtype)
     context = make.normal(batch=2, sources=7, d_model=8, dtype=dtype)
     mask = torch.zeros(2, 7, dtype=torch.bool)
     mask[0, 4:] = mask[1, 1::2] = True
@@ -783,9 +786,9 @@ def test_encoder_decoder_block_adds_what_its_parts_find(student, reference):
         for name, weight in ours.named_parameters():
             weight.fill_(added.get(name, 0.0))
     adopt(theirs, ours)
-    result = theirs(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.ones(1, 4, 2))
-    expected = torch.tensor([[[7.0, 6.0], [6.0, 8.0]]])
-    assert_agrees(result, expected, what="two tokens, and three biases")
+    inputs = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.ones(1, 4, 2)
+    # A block that lacks a bias is compared with a reference that lacks it too.
+    assert_agrees(theirs(*inputs), ours(*inputs), what="two tokens, and three biases")
 
 
 @rung.value("EncoderDecoderBlock")
@@ -855,6 +858,15 @@ def test_encoder_decoder_block_has_four_biases(student, reference):
     assert_that(not missing, f"no bias was found for {', '.join(missing)}")
 
 
+@rung.stability("EncoderDecoderBlock", rules=("eps",))
+def test_encoder_decoder_block_norms_small_numbers(student, reference, make):
+    """Where numbers are very small, the norms depend on eps."""
+    theirs, ours = translators(student, reference)
+    x, context, _ = two_sentences(make, size=3e-3)
+    what = "the result for small numbers"
+    assert_agrees(theirs(x, context), ours(x, context), within=REORDERED, what=what)
+
+
 @rung.property("EncoderDecoderBlock", rules=("gelu",))
 def test_encoder_decoder_block_has_the_exact_gelu(student, reference, make):
     """For large numbers too, the GELU is exact, not the approximation by tanh."""
@@ -885,8 +897,9 @@ def test_encoder_decoder_block_computes_in_float64(student, reference, make):
             elif name.endswith(("W_query.weight", "W_value.weight")):
                 weight *= 0.4
     adopt(theirs, ours)
-    inputs = two_sentences(make, torch.float64)
-    assert_agrees_to_float64(theirs.double()(*inputs), ours.double()(*inputs))
+    # The inputs are so large that eps has no effect. The test compares what the block adds to them.
+    x, *others = two_sentences(make, torch.float64, size=1e4)
+    assert_agrees_to_float64(theirs.double()(x, *others) - x, ours.double()(x, *others) - x)
 
 
 @rung.property("EncoderDecoderBlock", rules=("unchanged",))
@@ -899,4 +912,8 @@ def test_encoder_decoder_block_keeps_its_inputs(student, make):
 def test_encoder_decoder_block_lets_gradients_through(student, reference, make):
     """Gradients reach both sequences, all norms, both attentions and the network."""
     theirs, ours = translators(student, reference)
+    with torch.no_grad():  # a gradient is as large as the weights that it passes
+        for weight in ours.parameters():
+            weight *= 0.5
+    adopt(theirs, ours)
     assert_gradients_agree(theirs, ours, *two_sentences(make), make=make)

@@ -168,6 +168,15 @@ def signature(found: Found, contract: Contract) -> str | None:
     return None
 
 
+def perhaps_helper(users: Sequence[str]) -> str:
+    """The line below the message of `signature` if other answers use the definition."""
+    uses = "uses" if len(users) == 1 else "use"
+    return (
+        f"{rows.listed(users, 'and')} {uses} it: as a helper it may stay as it is, but it does not "
+        "answer this exercise"
+    )
+
+
 def _does_not_bind(name: str, listed: Sequence[Argument], wanted: Signature) -> str | None:
     """Why the contract's arguments cannot be passed by position, or None."""
     names = ", ".join(

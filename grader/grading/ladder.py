@@ -21,7 +21,7 @@ from grader.course.contract import Contract
 from grader.course.course import below
 from grader.course.statements import FORBIDDEN, RETURNS
 from grader.feedback import sentences
-from grader.grading.bases import at_fault
+from grader.grading.bases import at_fault, used_by
 from grader.grading.behaviour import behaves
 from grader.grading.desk import Desk, Seat
 from grader.grading.diagnosis import Answers, CaseName
@@ -209,7 +209,8 @@ class Climb:
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: dict[CaseName, Given] = {}
         if self._engine[0].status == "passed":
-            self._engine.append(_signature(self._found, desk.oracle.contracts[name]))
+            contract = desk.oracle.contracts[name]
+            self._engine.append(_signature(self._found, contract, used_by(seat, name)))
         if self.hindrance is not None:
             self._top = NOWHERE
 
@@ -373,8 +374,10 @@ def _exists(found: wire.Found, in_cells: bool) -> TestResult:
     return TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=message)
 
 
-def _signature(found: wire.Found, contract: Contract) -> TestResult:
+def _signature(found: wire.Found, contract: Contract, users: Sequence[str]) -> TestResult:
     message = sentences.signature(found, contract)
+    if message and users:
+        message = f"{message}\n{sentences.perhaps_helper(users)}"
     return TestResult(
         SIGNATURE,
         sentences.SIGNATURE,

@@ -14,6 +14,7 @@ import copy
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -36,6 +37,7 @@ from grader.wire.payload import DTYPES
 HEAD = re.compile(r"(?<![^.])heads\.\d+\.")
 NEARER = 1e-3  # the largest gap of a match that is much nearer, as a share of the likeliest's gap
 MOST_ALONE = 8  # most parameters whose influence is tested one by one
+FEW = 16  # matches that are tried before all others
 MAX_TRIED = 2**24  # most bytes of weights that all trials together may send
 
 
@@ -107,8 +109,7 @@ def _choose(
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
     gaps: list[tuple[float, Adoption]] = []
-    # The first match is usually right, so it is sent alone, and the others share a message.
-    for some in (likely[:1], likely[1:], others[:1], others[1:]):
+    for some in chain(_in_messages(likely), _in_messages(others)):
         trials = [_values(one, matrices, theirs) for one in some]
         results = _results(theirs, trials, arguments)
         for one, result in zip(some, results, strict=False):
@@ -130,6 +131,11 @@ def _much_nearer(gaps: Sequence[tuple[float, Adoption]]) -> Adoption | None:
     smallest, nearest = min(gaps, key=itemgetter(0), default=(math.inf, None))
     first = gaps[0][0] if gaps else math.inf
     return nearest if first < math.inf and smallest < NEARER * first else None
+
+
+def _in_messages(found: Sequence[Adoption]) -> Iterator[Sequence[Adoption]]:
+    """Divide matches into few messages: the first match is usually right, or else an early one."""
+    yield from filter(None, (found[:1], found[1:FEW], found[FEW:]))
 
 
 def _results(

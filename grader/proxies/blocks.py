@@ -7,15 +7,24 @@ parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, product
+from itertools import islice, product, starmap
 
 from grader.proxies import matching, norms, parts
 from grader.proxies.groups import is_vector
 from grader.proxies.names import NameAliases
-from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, WantedRoles, joined, likeliest
+from grader.proxies.slots import (
+    MAX_CANDIDATES,
+    Adoption,
+    Roles,
+    WantedRoles,
+    in_turn,
+    joined,
+    likeliest,
+)
+from grader.wire import ParameterInfo
 
 
 @lru_cache(maxsize=256)  # students who keep the stub's names share a cache entry
@@ -37,14 +46,17 @@ def count_norms(roles: Roles) -> int:
 
 def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
     """All combinations of matches of the norms and of the other parts."""
-    found, rest = norms.norms_among(wanted.parameters, block.norms)
-    ways = parts.candidates(block.others, rest, wanted.counts, aliases)
-    # The norms have few matches. Therefore each match of the other parts is tried with every
-    # match of the norms.
-    others = list(islice(ways, MAX_CANDIDATES))
-    orders = list(norms.candidates(block.norms, found, aliases))
-    for one, other in product(others, orders):
-        yield joined(other, one)
+    readings: dict[tuple[ParameterInfo, ...], list[Adoption]] = {}
+    for found, rest in norms.readings(wanted.parameters, block.norms):
+        readings.setdefault(rest, []).extend(norms.candidates(block.norms, found, aliases))
+
+    def matched(rest: tuple[ParameterInfo, ...], orders: Sequence[Adoption]) -> Iterator[Adoption]:
+        # The norms have few matches. Therefore each match of the other parts is tried with every
+        # match of the norms.
+        ways = parts.candidates(block.others, rest, wanted.counts, aliases)
+        yield from starmap(joined, product(islice(ways, MAX_CANDIDATES), orders))
+
+    return in_turn([matched(rest, orders) for rest, orders in readings.items()])
 
 
 @dataclass(frozen=True)
@@ -66,8 +78,9 @@ class _Block:
                 part, _, own = weight.rpartition(".")
                 others.setdefault(part, []).append((own + role[len(weight) :], shape))
             elif role == weight:
-                shift = f"{role}.bias" if f"{role}.bias" in shapes else None
-                found.append(norms.Norm(role, role, shift, shape))
+                bias = f"{role}.bias"
+                shift = norms.Vector(bias) if bias in shapes else None
+                found.append(norms.Norm(role, norms.Vector(role), shift, shape))
         return cls(tuple(found), tuple((part, tuple(held)) for part, held in others.items()))
 
     @property

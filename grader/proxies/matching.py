@@ -280,13 +280,26 @@ _Layouts = Mapping[Group, Layout]  # by group of weights; groups without an entr
 def _layouts(
     choice: Mapping[Group, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]]
 ) -> Iterator[_Layouts]:
-    """All combinations of the groups' layouts that fit, likeliest first."""
+    """All combinations of the groups' layouts that fit, likeliest first.
+
+    Most people store all matrices of a part in the same way.
+    """
     options = [
         [how for how in _ways(group, roles) if _fills(group, how, [shapes[r] for r in roles])]
         for group, roles in choice.items()
     ]
-    for combination in product(*options):
-        yield dict(zip(choice, combination, strict=True))
+    if not all(options):
+        return
+    several = [some for some in options if len(some) > 1]
+    kinds = several[0] if len(several) > 1 else ()
+    uniform = [
+        tuple(kind if kind in some else some[0] for some in options)
+        for kind in kinds
+        if all(kind in some for some in several)
+    ]
+    others = (ways for ways in product(*options) if ways not in uniform)
+    for ways in chain(uniform, others):
+        yield dict(zip(choice, ways, strict=True))
 
 
 def _ways(group: Group, roles: Sequence[str]) -> Iterator[Layout]:

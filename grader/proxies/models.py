@@ -37,6 +37,7 @@ from grader.proxies.slots import (
     Slot,
     Unadoptable,
     WantedRoles,
+    in_turn,
     joined,
     likeliest,
 )
@@ -70,14 +71,26 @@ def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption
     rows = norms.rows_in_stacks(
         wanted.parameters, len(inner), blocks.count_norms(of_one), blocks.count_norms(outer)
     )
-    layers = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
-    if layers is None:
+    found = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
+    if not found:
         raise Unadoptable(
             f"the model should have {len(inner)} layers, but has no {len(inner)} equal parts that "
             "each hold a layer's weights. Are the layers in an nn.ModuleList, and is every "
             "layer as wide as the statement says?"
         )
+    return in_turn([_among(layers, outer, inner, wanted, aliases) for layers in found])
+
+
+def _among(
+    layers: Layers,
+    outer: Roles,
+    inner: Mapping[str, Roles],
+    wanted: WantedRoles,
+    aliases: NameAliases,
+) -> Iterator[Adoption]:
+    """All ways to match these layers, and the parameters around them."""
     tables = _as_tables(layers.around, outer)
+    of_one = next(iter(inner.values()))
     around = blocks.candidates(WantedRoles(outer, tables, wanted.counts), aliases)
     within = blocks.candidates(WantedRoles(of_one, layers.first, wanted.counts), aliases)
     if layers.is_stacked:  # other layouts mix the rows of different layers

@@ -1,14 +1,16 @@
 """Finds the norms in a student's module, and matches them with the reference's.
 
-A norm multiplies by a gain, and may add a shift. Students store norms in three ways:
+A norm multiplies by a gain, and may add a shift; both are vectors. A vector may be a parameter, or
+a row of a parameter. Students group the vectors in these ways:
 
-- as a module that holds one or two vectors;
-- as vectors of the block itself, with related names: ``gain1`` and ``shift1``, or ``norm_1`` and
+- a holder for each norm: a module, a list, a dict or a matrix with a gain and a shift;
+- vectors of the block itself, with related names: ``gain1`` and ``shift1``, or ``norm_1`` and
   ``norm_1_bias``;
-- as rows of a matrix of all gains, and of a matrix of all shifts.
+- a holder of all gains, and a holder of all shifts;
+- a single holder of all vectors.
 
-Norms are matched by name. Without meaningful names, they are taken in the order in which they were
-made; other orders come later.
+If names do not say which way it is, there are several readings. Norms are matched by name. Without
+meaningful names, they are taken in the order in which they were made; other orders come later.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from itertools import islice, permutations
 from math import prod
 from posixpath import commonpath
 
-from grader.proxies.groups import is_row, name_in_dict
+from grader.proxies.groups import is_called_bias, is_row, name_in_dict
 from grader.proxies.names import NameAliases, meant, spellings
 from grader.proxies.slots import Adoption, Slot
 from grader.wire import ParameterInfo
@@ -35,48 +37,78 @@ MAX_ORDERS = 120  # orders that are tried for norms without names; enough for fi
 
 
 @dataclass(frozen=True)
+class Vector:
+    """A gain or a shift: a row of a parameter, or a whole parameter."""
+
+    path: str
+    row: int = 0
+
+
+@dataclass(frozen=True)
 class Norm:
-    """A norm, given by the reference's roles or by the paths of a student's parameters."""
+    """A norm, given by the reference's roles or by a student's vectors."""
 
     name: str
-    gain: str | None
-    shift: str | None
+    gain: Vector
+    shift: Vector | None
     shape: tuple[int, ...]
     is_sure: bool = True  # whether names distinguish gain and shift
-    row: int = 0  # the gain's row, in a parameter that holds several norms
-    shift_row: int = 0
+
+    @property
+    def vectors(self) -> tuple[Vector, ...]:
+        """The gain, and the shift if there is one."""
+        return (self.gain,) if self.shift is None else (self.gain, self.shift)
 
     def turned(self) -> Norm:
         """The norm with gain and shift swapped."""
-        return replace(
-            self, gain=self.shift, shift=self.gain, row=self.shift_row, shift_row=self.row
-        )
+        return self if self.shift is None else replace(self, gain=self.shift, shift=self.gain)
+
+
+# A way to read parameters as norms: the norms, in the order in which they were made, and all
+# parameters that belong to none.
+Reading = tuple[list[Norm], tuple[ParameterInfo, ...]]
 
 
 # --- finding norms -------------------------------------------------------------------------------
 
 
-def norms_among(
-    infos: Sequence[ParameterInfo], wanted: Sequence[Norm]
-) -> tuple[list[Norm], tuple[ParameterInfo, ...]]:
-    """The norms among these parameters, in the order they were made, and all other parameters."""
+def readings(infos: Sequence[ParameterInfo], wanted: Sequence[Norm]) -> list[Reading]:
+    """The ways to read some of these parameters as the wanted norms, likeliest first."""
     if not wanted:
-        return [], tuple(infos)
+        return [([], tuple(infos))]
     sizes = {norm.shape[0] for norm in wanted}
     vectors = [info for info in infos if is_row(info.shape) and prod(info.shape) in sizes]
     modules, bare = _by_owner(infos, vectors)
     lacking = len(wanted) - len(modules)
+    if lacking <= 0:
+        return [_reading(modules, infos)]
     # Ignore the paths' common prefix: ``bs``, as the name of a list of blocks, would mean a shift.
     start = len(commonpath([info.path.replace(".", "/") for info in infos])) if infos else 0
+    holders = _holders(infos, vectors, sizes, start)
+    each = 2 if any(norm.shift for norm in wanted) else 1
+    sure = [held for held in holders if held.is_sure_norm and len(held.vectors) == each]
+    if len(sure) == lacking:
+        return [_reading([*modules, *(held.as_norm() for held in sure)], infos)]
     matrices = [_words(i.path[start:]) - GAIN for i in infos if i not in vectors]
-    found = [*modules, *(_bare_norms(bare, lacking, start, matrices) if lacking > 0 else ())]
-    unshifted = any(a.shift and not b.shift for a, b in zip(wanted, found, strict=False))
-    if len(found) < len(wanted) or unshifted:
-        found = _stacked_norms(infos, len(wanted), sizes) or found
-    held = {path for norm in found for path in (norm.gain, norm.shift)}
+    by_name = [*modules, *_bare_norms(bare, lacking, start, matrices)]
+    lacks = len(by_name) < len(wanted) or any(
+        role.shift and not norm.shift for role, norm in zip(wanted, by_name, strict=False)
+    )
+    if not lacks and all(norm.is_sure for norm in by_name):
+        return [_reading(by_name, infos)]
+    ways = [] if lacks else [by_name]
+    ways += [[*modules, *norms] for norms in _in_holders(holders, lacking, each)]
+    return [_reading(norms, infos) for norms in ways or [by_name]]
+
+
+def _reading(found: Sequence[Norm], infos: Sequence[ParameterInfo]) -> Reading:
     order = {info.path: number for number, info in enumerate(infos)}
-    found.sort(key=lambda norm: min(order[path] for path in (norm.gain, norm.shift) if path))
-    return found, tuple(info for info in infos if info.path not in held)
+    held = {vector.path for norm in found for vector in norm.vectors}
+
+    def made(norm: Norm) -> tuple[int, int]:
+        return min((order[vector.path], vector.row) for vector in norm.vectors)
+
+    return sorted(found, key=made), tuple(info for info in infos if info.path not in held)
 
 
 def _by_owner(
@@ -92,24 +124,13 @@ def _by_owner(
         own = [info for info in held if info in vectors]
         is_module = owner and len(own) == len(held) <= 2 and held[0].owner not in LISTS
         if is_module and {prod(info.shape) for info in own} == {prod(own[0].shape)}:
-            modules.append(_of_module(owner, own))
+            rows = tuple(Vector(info.path) for info in own)
+            modules.append(_Holder(owner, rows, prod(own[0].shape)).as_norm())
         else:
             bare += own
     # A vector in a dict is a bias if a matrix in another dict has the same key.
     named = {name_in_dict(info) for info in infos if info not in vectors} - {None}
     return modules, [info for info in bare if name_in_dict(info) not in named]
-
-
-def _of_module(owner: str, own: Sequence[ParameterInfo]) -> Norm:
-    first, *more = own
-    shape = (prod(first.shape),)
-    shifts = [info for info in own if _words(info.path.rpartition(".")[2]) & SHIFT]
-    if not more:
-        return Norm(owner, first.path, None, shape)
-    (second,) = more
-    if shifts == [first]:
-        first, second = second, first
-    return Norm(owner, first.path, second.path, shape, len(shifts) == 1)
 
 
 def _bare_norms(
@@ -138,34 +159,123 @@ def _bare_norms(
         shifts = [info for info in shifts if info is not held]
         others = [info for info in others if info is not held]
         named = "_".join(word for word in WORD.findall(gain.path.lower()) if word not in GAIN)
-        shape = (prod(gain.shape),)
-        norms.append(Norm(named, gain.path, held.path if held else None, shape, guess is None))
+        shift = Vector(held.path) if held else None
+        norms.append(Norm(named, Vector(gain.path), shift, (prod(gain.shape),), guess is None))
     return norms
 
 
-def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) -> list[Norm]:
-    """Norms whose gains are the rows of a matrix, and whose shifts are the rows of another.
+# --- holders of several vectors ------------------------------------------------------------------
 
-    A parameter of shape (norms, 2, d) may hold both, and either the gains or the shifts may come
-    first.
+
+@dataclass(frozen=True)
+class _Holder:
+    """A module, a list, a dict or a matrix that consists of vectors of one size."""
+
+    path: str
+    vectors: tuple[Vector, ...]
+    size: int
+    words: frozenset[str] = frozenset()  # the words in its name
+
+    @property
+    def is_list(self) -> bool:
+        """Whether its vectors are parameters, and not rows of one parameter."""
+        return len({vector.path for vector in self.vectors}) == len(self.vectors)
+
+    @property
+    def is_sure_norm(self) -> bool:
+        """Whether the name is that of one norm; the holder of all gains may be ``norm_weights``.
+
+        A number in place of a name leaves it open: ``norms.0`` may hold the gains of all norms.
+        """
+        named = bool(self.words & NORM) and not self.words & (GAIN | SHIFT)
+        return named and not self.path.rpartition(".")[2].isdigit()
+
+    def as_norm(self) -> Norm:
+        """The norm with this gain, and this shift if there are two vectors."""
+        gain, *more = self.vectors
+        if not more:
+            return Norm(self.path, gain, None, (self.size,))
+        shifts = [v for v in self.vectors if _words(v.path.rpartition(".")[2]) & SHIFT]
+        shift = gain if shifts == [gain] else more[0]
+        gain = more[0] if shift is gain else gain
+        return Norm(self.path, gain, shift, (self.size,), self.is_list and len(shifts) == 1)
+
+
+def _holders(
+    infos: Sequence[ParameterInfo], vectors: Sequence[ParameterInfo], sizes: Set[int], start: int
+) -> list[_Holder]:
+    """The lists, dicts and matrices of vectors, in the order in which they were made."""
+    lists: dict[str, list[ParameterInfo]] = {}
+    for info in infos:
+        owner = info.path.rpartition(".")[0] if info.owner in LISTS else info.path
+        lists.setdefault(owner, []).append(info)
+    found: list[_Holder] = []
+    for path, held in lists.items():
+        if held[0].owner in LISTS and all(info in vectors for info in held):
+            rows = tuple(Vector(info.path) for info in held)
+            found.append(_Holder(path, rows, prod(held[0].shape), _words(path[start:])))
+        for info in held:
+            if info.owner in {"", *LISTS} and info not in vectors:
+                found += _in_rows(info, sizes, _words(info.path[start:]))
+    return found
+
+
+def _in_rows(info: ParameterInfo, sizes: Set[int], words: frozenset[str]) -> Iterator[_Holder]:
+    """The holders in one parameter, whose rows are vectors.
+
+    A parameter of shape (norms, 2, d) or (2, norms, d) consists of several holders.
     """
-    for info in _stacks(infos, {count}):
-        if info.shape[1:-1] == (2,) and info.shape[-1] in sizes:
-            path, shape = info.path, info.shape[-1:]
-            rows = range(0, 2 * count, 2)
-            return [Norm(f"{path}.{r}", path, path, shape, False, r, r + 1) for r in rows]
-    held = [i for i in infos if i.owner != "Linear" and i.shape[:1] == (count,) == i.shape[:-1]]
-    held = [info for info in held if info.shape[1] in sizes]
-    shifts, is_sure = [info.path for info in held if _words(info.path) & SHIFT], True
-    named = [i for i in held if _words(i.path) & (GAIN | NORM) and i.path not in shifts]
-    if not named and not shifts and len(held) == 2:  # the right sizes, but no helpful names
-        named, shifts = held[:1], [held[1].path]
-        is_sure = False
+    *above, width = info.shape or (0,)
+    if not above and words & (NORM - {"layer"}) and not is_called_bias(info.path):
+        above, width = [2], width // 2  # a gain and a shift, one after the other
+    if width not in sizes or not 1 <= len(above) <= 2:
+        return
+    height = above[-1]
+    for number in range(prod(above[:-1])):
+        rows = range(number * height, (number + 1) * height)
+        path = f"{info.path}.{number}" if len(above) == 2 else info.path
+        yield _Holder(path, tuple(Vector(info.path, row) for row in rows), width, words)
+
+
+def _in_holders(holders: Sequence[_Holder], count: int, each: int) -> Iterator[list[Norm]]:
+    """The ways to read holders as `count` norms of `each` vectors, likeliest first."""
+    whole = _likely([held for held in holders if len(held.vectors) == each], count)
+    stacks = _likely([held for held in holders if len(held.vectors) == count], each)
+    single = _likely([held for held in holders if len(held.vectors) == count * each], 1)
+    norms = [[held.as_norm() for held in whole]] if whole else []
+    shifts = [held for held in stacks if held.words & SHIFT]
+    if stacks:
+        gains, *others = sorted(stacks, key=shifts.__contains__)
+        is_sure = len(shifts) == len(others)
+        found = [_stacked(gains, gains.vectors, *(h.vectors for h in others), is_sure=is_sure)]
+        norms = [*found, *norms] if is_sure else [*norms, *found]
+    yield from norms
+    for held in single if each == 2 and count > 1 else ():
+        yield _stacked(held, held.vectors[::2], held.vectors[1::2])
+        yield _stacked(held, held.vectors[:count], held.vectors[count:])
+
+
+def _stacked(
+    holder: _Holder, gains: Sequence[Vector], *shifts: Sequence[Vector], is_sure: bool = False
+) -> list[Norm]:
+    """Norms with these gains and these shifts, if there are any."""
     return [
-        Norm(f"{gain.path}.{row}", gain.path, shift, gain.shape[1:], is_sure, row, row)
-        for gain, shift in zip(named[:1], [*shifts, None], strict=False)
-        for row in range(count)
+        Norm(f"{holder.path}.{number}", gain, next(iter(shift), None), (holder.size,), is_sure)
+        for number, (gain, *shift) in enumerate(zip(gains, *shifts, strict=True))
     ]
+
+
+def _likely(holders: Sequence[_Holder], count: int) -> Sequence[_Holder]:
+    """The `count` holders whose names are likeliest; none if names and kinds leave it open."""
+    for words in (STACKED | NORM, GAIN | SHIFT):
+        named = [held for held in holders if held.words & words]
+        if len(named) >= count:
+            return named[:count]
+        # A matrix without such a name may be a weight.
+        lists = [held for held in holders if held.is_list]
+        if len(lists) == count:
+            return lists
+    return holders if len(holders) == count else ()
 
 
 def rows_in_stacks(
@@ -240,15 +350,14 @@ def _matched(
     for role, norm in zip(roles, order, strict=True):
         own = norm.turned() if norm is not None and turned and not norm.is_sure else norm
         held = (own.gain, own.shift) if own is not None else (None, None)
-        rows = (own.row, own.shift_row) if own is not None else (0, 0)
-        for name, path, row in zip((role.gain, role.shift), held, rows, strict=True):
-            if name is not None and path is not None:
-                start = row * role.shape[0]
-                slots.append(Slot(path, name, start, start + role.shape[0], 0))
-            elif name is not None:
-                missing.append(name)
+        for wanted, vector in zip((role.gain, role.shift), held, strict=True):
+            if wanted is not None and vector is not None:
+                start = vector.row * role.shape[0]
+                slots.append(Slot(vector.path, wanted.path, start, start + role.shape[0], 0))
+            elif wanted is not None:
+                missing.append(wanted.path)
     taken = {slot.path for slot in slots}
-    extra = [path for norm in found for path in (norm.gain, norm.shift) if path]
+    extra = dict.fromkeys(vector.path for norm in found for vector in norm.vectors)
     return Adoption(
         tuple(slots), frozenset(), tuple(missing), tuple(p for p in extra if p not in taken)
     )

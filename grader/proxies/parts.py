@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, permutations, product
 
+import msgspec
+
 from grader.proxies import matching
+from grader.proxies.groups import SUFFIX
 from grader.proxies.names import NameAliases, bare, meant, plain, spellings
 from grader.proxies.slots import (
     MAX_CANDIDATES,
@@ -23,7 +26,9 @@ from grader.proxies.slots import (
     Roles,
     Unadoptable,
     WantedRoles,
+    in_turn,
     joined,
+    moved,
     renamed,
 )
 from grader.proxies.trees import branches, size_of
@@ -186,6 +191,41 @@ def _around(infos: Infos, found: Sequence[_Branch], placed: Sequence[_Branch]) -
     return (*(info for info in infos if info.path not in taken), *over)
 
 
+@dataclass(frozen=True)
+class _Pool:
+    """Parts that are matched together, with the parameters that may belong to them."""
+
+    parts: Sequence[Part]
+    infos: Infos
+    affix: str = ""  # what all names share, and what says nothing of a role: ``ca_*`` or ``*_ca``
+
+    def matches(self, counts: tuple[int, ...], aliases: NameAliases) -> Sequence[Adoption]:
+        """All matches, with the names that roles have in the block."""
+        home = {role: part for part, roles in self.parts for role, _ in roles}
+        together = tuple(chain.from_iterable(roles for _, roles in self.parts))
+        return self._restored(matching.candidates(self._wanted(together, counts), aliases), home)
+
+    def whole(self, counts: tuple[int, ...], aliases: NameAliases) -> Sequence[Adoption]:
+        """The matches of a single part, if the parameters hold all of it and no other matrix."""
+        ((part, roles),) = self.parts
+        home = dict.fromkeys((role for role, _ in roles), part)
+        return self._restored(_whole(self._wanted(roles, counts), aliases), home)
+
+    def _wanted(self, roles: Roles, counts: tuple[int, ...]) -> WantedRoles:
+        infos = (msgspec.structs.replace(info, path=self.short(info.path)) for info in self.infos)
+        return WantedRoles(roles, tuple(infos), counts)
+
+    def _restored(self, ways: Sequence[Adoption], home: Mapping[str, str]) -> Sequence[Adoption]:
+        paths = {self.short(info.path): info.path for info in self.infos}
+        return [renamed(moved(way, paths), home) for way in ways]
+
+    def short(self, path: str) -> str:
+        """A path without the affix."""
+        before, _, after = self.affix.partition("*")
+        name = SUFFIX.sub("", path)
+        return name.removeprefix(before).removesuffix(after) + path[len(name) :]
+
+
 def _in_pools(
     parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
 ) -> Iterator[Adoption]:
@@ -193,25 +233,127 @@ def _in_pools(
     if not parts:
         yield Adoption((), frozenset(), (), tuple(info.path for info in infos))
         return
-    options: list[_Options] = []
-    for pool, held in _pools(parts, infos, aliases):
-        home = {role: part for part, roles in pool for role, _ in roles}
-        together = tuple(chain.from_iterable(roles for _, roles in pool))
-        ways = matching.candidates(WantedRoles(together, held, counts), aliases)
-        form = tuple((tuple(info.shape), info.owner) for info in held)
-        options.append((form, [renamed(way, home) for way in ways]))
-    for alike in (True, False):
-        yield from (joined(*some) for some in _combined(options, alike=alike))
+
+    def matched(pools: Sequence[_Pool]) -> Iterator[Adoption]:
+        options: list[_Options] = []
+        for pool in pools:
+            form = tuple((tuple(info.shape), info.owner) for info in pool.infos)
+            options.append((form, pool.matches(counts, aliases)))
+        for alike in (True, False):
+            yield from (joined(*some) for some in _combined(options, alike=alike))
+
+    yield from in_turn(map(matched, _poolings(parts, infos, counts, aliases)))
 
 
-def _pools(
-    parts: Sequence[Part], infos: Infos, aliases: NameAliases
-) -> Iterator[tuple[list[Part], Infos]]:
-    """Parts that can be matched together, with the parameters that may belong to them.
+def _poolings(
+    parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
+) -> list[list[_Pool]]:
+    """The ways to divide parts and parameters into pools, likeliest first.
 
-    Two attentions have the same roles, so each is matched separately. The names of their parameters
-    differ by a word (``q`` and ``cross_q``), a number (``q1`` and ``q2``) or a letter (``aq`` and
-    ``bq``).
+    Two attentions have the same roles, so each needs a pool of its own.
+    """
+    twins = [one for one in parts if any(one is not two and _overlap(one, two) for two in parts)]
+    if not twins:
+        return [[_Pool(parts, infos)]]
+    others = [part for part in parts if part not in twins]
+    found = _families(twins[0], infos, counts, aliases)
+    ways: list[list[_Pool]] = []
+    for some in _assigned([part for part, _ in twins], found, aliases):
+        own = [
+            _Pool([part], some[part[0]].infos, some[part[0]].affix)
+            for part in twins
+            if part[0] in some
+        ]
+        taken = {info for pool in own for info in pool.infos}
+        rest = [*(part for part in twins if part[0] not in some), *others]
+        left = tuple(info for info in infos if info not in taken)
+        ways.append([*own, _Pool(rest, left)] if rest else own)
+    if ways and not any(family.off for family in found):
+        return ways
+    return [list(_in_halves(parts, infos, aliases)), *ways]
+
+
+def _overlap(one: Part, two: Part) -> bool:
+    """Whether two parts have a role of the same name."""
+    return not {role for role, _ in one[1]}.isdisjoint(role for role, _ in two[1])
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Parameters of one part, whose names begin or end alike: ``ca_q``, ``ca_kv``, ``ca_out``."""
+
+    infos: Infos
+    affix: str  # what their names share
+    off: int  # how many biases it lacks, and how many parameters it has without a role
+
+
+def _families(
+    part: Part, infos: Infos, counts: tuple[int, ...], aliases: NameAliases
+) -> list[_Family]:
+    """The families that hold all matrices of a part; no two share a parameter.
+
+    If families hold nothing else, and lack no bias, all others are left out.
+    """
+    alike: dict[str, list[ParameterInfo]] = {}
+    for info in infos:
+        name = SUFFIX.sub("", info.path)
+        for end in range(1, len(name)):
+            alike.setdefault(f"{name[:end]}*", []).append(info)
+            alike.setdefault(f"*{name[end:]}", []).append(info)
+    # Of several affixes of the same parameters, the longest counts.
+    longest = {tuple(alike[affix]): affix for affix in sorted(alike, key=len)}
+    found: list[_Family] = []
+    for held, affix in longest.items():
+        pool = _Pool([part], held, affix)
+        if not (ways := pool.whole(counts, aliases)):
+            continue
+        found.append(_Family(held, affix, len(ways[0].missing) + len(ways[0].extra)))
+        # Beside ``cross_q`` there may be ``q``, a family whose names share nothing.
+        plain_names = {pool.short(info.path) for info in held}
+        others = tuple(info for info in infos if info.path in plain_names)
+        if others and (ways := _Pool([part], others).whole(counts, aliases)):
+            found.append(_Family(others, "", len(ways[0].missing) + len(ways[0].extra)))
+    found.sort(key=lambda family: (family.off, infos.index(family.infos[0])))
+    if found and not found[0].off:
+        found = [family for family in found if not family.off]
+    apart: list[_Family] = []
+    for family in found:
+        if not any(set(family.infos) & set(other.infos) for other in apart):
+            apart.append(family)
+    return sorted(apart, key=lambda family: infos.index(family.infos[0]))
+
+
+def _assigned(
+    parts: Sequence[str], families: Sequence[_Family], aliases: NameAliases
+) -> list[dict[str, _Family]]:
+    """The ways to give families to parts: by name, or else in the order of the parts first."""
+    spelled = spellings(parts, aliases)
+
+    def contradictions(way: Mapping[str, _Family]) -> int:
+        named = ((part, _meant_by(family.affix, spelled)) for part, family in way.items())
+        return sum(name is not None and name != part for part, name in named)
+
+    if len(families) < len(parts):  # most people add something to the names of a later part
+        some = permutations(reversed(parts), len(families))
+        ways = [dict(zip(names, families, strict=True)) for names in some]
+    else:
+        orders = permutations(families, len(parts))
+        ways = [dict(zip(parts, order, strict=True)) for order in orders]
+    least = min(map(contradictions, ways), default=0)
+    return [way for way in ways if families and contradictions(way) == least][:MAX_ORDERS]
+
+
+def _meant_by(affix: str, spelled: Mapping[str, str]) -> str | None:
+    """The part that an affix means, as a whole or by one of its words."""
+    words = [affix.replace("*", ""), *re.split(r"[._*]", affix)]
+    return next((spelled[plain(w)] for w in words if plain(w) in spelled), None)
+
+
+def _in_halves(parts: Sequence[Part], infos: Infos, aliases: NameAliases) -> Iterator[_Pool]:
+    """Pools by the names of single parameters, without regard to their sizes.
+
+    These names differ by a word (``q`` and ``cross_q``), a number (``q1`` and ``q2``) or a letter
+    (``aq`` and ``bq``).
     """
     pool: list[Part] = []
     left = list(infos)
@@ -227,10 +369,10 @@ def _pools(
             alike = [one for one in pool if any(role in names for role, _ in one[1])]
             pool = [one for one in pool if one not in alike]
             left = [info for info in left if info not in first]
-            yield alike, tuple(first)
+            yield _Pool(alike, tuple(first))
         left = [info for info in left if info not in own]
-        yield [(part, roles)], tuple(own)
-    yield pool, tuple(left)
+        yield _Pool([(part, roles)], tuple(own))
+    yield _Pool(pool, tuple(left))
 
 
 def _halves(infos: Sequence[ParameterInfo]) -> tuple[Infos, Infos]:

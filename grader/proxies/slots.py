@@ -9,7 +9,7 @@ is a match, made of `Slot`s. The match of a model is joined from the matches of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -109,6 +109,36 @@ def renamed(found: Adoption, home: Mapping[str, str]) -> Adoption:
         slots=tuple(replace(slot, role=named(slot.role)) for slot in found.slots),
         missing=tuple(named(role) for role in found.missing),
     )
+
+
+def moved(found: Adoption, paths: Mapping[str, str]) -> Adoption:
+    """A match of parameters under other paths, with their own paths."""
+    return replace(
+        found,
+        slots=tuple(replace(slot, path=paths[slot.path]) for slot in found.slots),
+        layouts=frozenset((paths[path], layout) for path, layout in found.layouts),
+        extra=tuple(paths[path] for path in found.extra),
+    )
+
+
+def in_turn(ways: Iterable[Iterator[Adoption]]) -> Iterator[Adoption]:
+    """The first match of each way, then the second of each, and so on.
+
+    Raises `Unadoptable` if all ways do.
+    """
+    left, refused, found = list(ways), None, False
+    while left:
+        for way in list(left):
+            try:
+                yield next(way)
+                found = True
+            except StopIteration:
+                left.remove(way)
+            except Unadoptable as error:
+                refused = refused or error
+                left.remove(way)
+    if refused is not None and not found:
+        raise refused
 
 
 def likeliest(found: Iterable[Adoption]) -> tuple[Adoption, ...]:

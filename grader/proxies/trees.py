@@ -25,18 +25,31 @@ class Layers:
 
 def layers_of(
     infos: Sequence[ParameterInfo], count: int, numbers: int, rows: Mapping[str, int]
-) -> Layers | None:
-    """Find `count` layers, each with at least `numbers` elements in its matrices, or return None.
+) -> list[Layers]:
+    """The ways to find `count` layers, each with at least `numbers` elements in its matrices.
 
     Layers may form a list, have separate names, or be spread over several lists, such as a list of
     attentions and a list of norms. `rows` gives the rows for each layer in stacked parameters.
     """
+    spread = _spread(infos, count, numbers, apart=False)
+    if spread is None:
+        stacked = _stacked(infos, count, numbers, rows)
+        return [] if stacked is None else [stacked]
+    # A list of two vectors may be the gains of two layers, or the last norm.
+    other = _spread(infos, count, numbers, apart=True)
+    return [spread] if other in (None, spread) else [spread, other]
+
+
+def _spread(
+    infos: Sequence[ParameterInfo], count: int, numbers: int, *, apart: bool
+) -> Layers | None:
+    """Layers with parameters of their own; with `apart`, a list of vectors belongs to no layer."""
     around: list[ParameterInfo] = []
     found: list[dict[str, ParameterInfo]] = [{} for _ in range(count)]
-    _gather("", infos, around, found)
+    _gather("", infos, around, found, apart=apart)
     # More elements are fine: a layer may have gains in a matrix, or an extra matrix.
     if size_of(info.shape for info in found[0].values()) < numbers:
-        return _stacked(infos, count, numbers, rows)
+        return None
     return Layers(
         tuple(around),
         tuple(msgspec.structs.replace(i, path=path) for path, i in found[0].items()),
@@ -73,6 +86,8 @@ def _gather(
     infos: Sequence[ParameterInfo],
     around: list[ParameterInfo],
     found: list[dict[str, ParameterInfo]],
+    *,
+    apart: bool,
 ) -> None:
     """Add each parameter below a path to its layer in `found`, or else to `around`."""
     children = _children(at, infos)
@@ -83,7 +98,8 @@ def _gather(
         numbered = len(stems) == 1 and all(last_number(step) is not None for step in steps)
         # Three lists, each with a module for every layer, are not three layers.
         single = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
-        whole = numbered or _holds_matrix(children[steps[0]])
+        loose = apart and children[steps[0]][0].owner == "ParameterList"
+        whole = (numbered and not loose) or _holds_matrix(children[steps[0]])
         # A single layer has no equal layers, so its name must have the first number to be a layer.
         only = last_number(steps[0]) in ((0,) if in_list else (0, 1))
         if len(steps) == len(found) and single and whole and (only or len(found) > 1):
@@ -99,7 +115,7 @@ def _gather(
             deeper = [info for info in children[step] if info.path.startswith(below)]
             around += [info for info in children[step] if not info.path.startswith(below)]
             if deeper:
-                _gather(below, deeper, around, found)
+                _gather(below, deeper, around, found, apart=apart)
 
 
 def _children(at: str, infos: Sequence[ParameterInfo]) -> dict[str, list[ParameterInfo]]:

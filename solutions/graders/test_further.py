@@ -802,9 +802,12 @@ def translators(student, reference, *made_with):
     return theirs, ours
 
 
-def two_sentences(make, dtype=torch.float32):
-    """Target sentences of six tokens, source sentences of seven, and a mask of the sources."""
-    x = make.normal(batch=2, targets=6, d_model=12, dtype=dtype)
+def two_sentences(make, dtype=torch.float32, size=12.0):
+    """Target sentences of six tokens, source sentences of seven, and a mask of the sources.
+
+    Targets are so large that the eps of the norms has no effect.
+    """
+    x = make.normal(size, batch=2, targets=6, d_model=12, dtype=dtype)
     context = make.normal(batch=2, sources=7, d_model=12, dtype=dtype)
     mask = torch.zeros(2, 7, dtype=torch.bool)
     mask[0, 4:] = mask[1, 1::2] = True
@@ -835,7 +838,7 @@ def test_encoder_decoder_block_agrees_with_the_reference(
 ):
     """With the same weights, the result is that of the reference."""
     theirs, ours = translators(student, reference, d_model, num_heads, d_hidden)
-    x = make.normal(batch=batch, targets=targets, d_model=d_model)
+    x = make.normal(12.0, batch=batch, targets=targets, d_model=d_model)
     context = make.normal(batch=batch, sources=sources, d_model=d_model)
     expected = ours(x, context)
     assert_agrees(theirs(x, context), expected, within=REORDERED)
@@ -852,7 +855,7 @@ def test_encoder_decoder_block_skips_hidden_tokens_of_the_context(
 ):
     """Each sentence ignores the tokens of the context that are hidden from it."""
     theirs, ours = translators(student, reference, d_model, num_heads, d_hidden)
-    x = make.normal(batch=batch, targets=targets, d_model=d_model)
+    x = make.normal(12.0, batch=batch, targets=targets, d_model=d_model)
     context = make.normal(batch=batch, sources=sources, d_model=d_model)
     rows = torch.arange(batch)
     mask = make.booleans(0.5, batch=batch, sources=sources)
@@ -928,6 +931,20 @@ def test_encoder_decoder_block_has_the_biases_of_the_statement(student, referenc
     assert_that(not missing, f"no bias could be found that belongs to {', '.join(missing)}")
 
 
+@rung.stability("EncoderDecoderBlock", rules=("eps",))
+def test_encoder_decoder_block_adds_eps_to_small_variances(student, reference, make):
+    """Where the features of a token are nearly equal, the norms depend on the eps of 1e-5."""
+    theirs, ours = translators(student, reference)
+    with torch.no_grad():  # attention adds so little that all norms have nearly the same input
+        for layer in (ours.attention.out_proj, ours.cross.out_proj):
+            for weight in layer.parameters():
+                weight *= 1e-3
+    adopt(theirs, ours)
+    x, context, _ = two_sentences(make, size=3e-3)
+    what = "the result for small numbers"
+    assert_agrees(theirs(x, context), ours(x, context), within=REORDERED, what=what)
+
+
 @rung.property("EncoderDecoderBlock", rules=("gelu",))
 def test_encoder_decoder_block_uses_the_exact_gelu(student, reference, make):
     """For large numbers too, the GELU is the exact function, and not its tanh form."""
@@ -957,8 +974,9 @@ def test_encoder_decoder_block_works_in_float64(student, reference, make):
             weight *= 0.05
         ours.feed_forward.down.weight *= 100.0
     adopt(theirs, ours)
-    inputs = two_sentences(make, torch.float64)
-    assert_agrees_to_float64(theirs.double()(*inputs), ours.double()(*inputs))
+    # Inputs so large that eps has no effect. Compared are the block's additions, which are small.
+    x, *others = two_sentences(make, torch.float64, size=1e4)
+    assert_agrees_to_float64(theirs.double()(x, *others) - x, ours.double()(x, *others) - x)
 
 
 @rung.property("EncoderDecoderBlock", points=0.5, rules=("unchanged",))

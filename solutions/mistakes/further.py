@@ -2969,6 +2969,18 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "LlamaBlock", "qkv-biases", common="qkv-bias",
+    change={
+        OTHER_GAIN: (
+            f"{OTHER_GAIN}\n"
+            "        self.attention.W_query = nn.Linear(d_model, d_model)\n"
+            "        self.attention.W_key = nn.Linear(d_model, d_model)\n"
+            "        self.attention.W_value = nn.Linear(d_model, d_model)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "LlamaBlock", "feed-forward-biases", "The layers of the feed-forward part have a bias",
     hint="What does nn.Linear do when you say nothing about the bias?",
     change={
@@ -3316,6 +3328,7 @@ class LlamaBlockNormsInside(nn.Module):
 OWN = "h = x + self.attention(self.norm1(x))[0]  # causal; the cache is of no use here"
 OTHER = "h = h + self.cross(self.norm2(h), context, context_mask)"
 NETWORK = "return h + self.feed_forward(self.norm3(h))"
+THIRD_NORM = "self.norm3 = nn.LayerNorm(d_model)"
 OWN_LAYER = "self.attention = CachedAttention(d_model, d_model, num_heads)"
 TWO_WAYS = "self.attention = CrossAttention(d_model, d_model, d_model, num_heads)"
 
@@ -3624,6 +3637,96 @@ mistake(
         ),
     },
     breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "network-without-bias", "No layer of the network has a bias",
+    hint="How many biases does the statement name?",
+    change={
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.feed_forward = nn.Sequential(\n"
+            "            nn.Linear(d_model, d_hidden, bias=False),\n"
+            "            nn.GELU(),\n"
+            "            nn.Linear(d_hidden, d_model, bias=False),\n"
+            "        )"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "down-without-bias", "The last layer of the network has no bias",
+    hint="How many biases does the statement name?",
+    change={
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.feed_forward = nn.Sequential(\n"
+            "            nn.Linear(d_model, d_hidden),\n"
+            "            nn.GELU(),\n"
+            "            nn.Linear(d_hidden, d_model, bias=False),\n"
+            "        )"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "outputs-without-bias",
+    "The output layers of both attentions have no bias",
+    hint="How many biases does the statement name?",
+    change={
+        THIRD_NORM: (
+            f"{THIRD_NORM}\n"
+            "        self.attention.out_proj = nn.Linear(d_model, d_model, bias=False)\n"
+            "        self.cross.out_proj = nn.Linear(d_model, d_model, bias=False)"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "self-output-without-bias",
+    "The output layer of self-attention has no bias",
+    hint="How many biases does the statement name?",
+    change={
+        THIRD_NORM: (
+            f"{THIRD_NORM}\n"
+            "        self.attention.out_proj = nn.Linear(d_model, d_model, bias=False)"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "cross-output-without-bias",
+    "The output layer of the second attention has no bias",
+    hint="How many biases does the statement name?",
+    change={
+        THIRD_NORM: (
+            f"{THIRD_NORM}\n"
+            "        self.cross.out_proj = nn.Linear(d_model, d_model, bias=False)"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "eps-smaller", "The norms add 1e-6, and not 1e-5",
+    hint="Which eps does nn.LayerNorm have when you say nothing?",
+    change={
+        f"self.norm{n} = nn.LayerNorm(d_model)": f"self.norm{n} = nn.LayerNorm(d_model, eps=1e-6)"
+        for n in (1, 2, 3)
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-eps", "The norms add nothing to the variance",
+    hint="What do you divide by where all features of a token are the same?",
+    change={
+        f"self.norm{n} = nn.LayerNorm(d_model)": f"self.norm{n} = nn.LayerNorm(d_model, eps=0.0)"
+        for n in (1, 2, 3)
+    },
+    breaks=("eps",),
 )  # fmt: skip
 
 mistake(

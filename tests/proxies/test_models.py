@@ -68,6 +68,16 @@ LISTED = "self.h = nn.ModuleList(Block(d, heads, hidden) for _ in range(layers))
 EACH = "for one in self.h:\n    x = one(x)\n"
 
 LAYERS = {
+    "a last norm that is a list, as long as two layers": model(
+        AROUND + LISTED + "self.ln_f = nn.ParameterList([torch.ones(d), torch.zeros(d)])",
+        ENTER + EACH + "return norm(x, *self.ln_f) @ self.tok_emb.weight.T",
+    )
+    + GPT_BLOCK,
+    "a last norm that is a matrix, as high as two layers": model(
+        AROUND + LISTED + "self.ln_f = nn.Parameter(torch.ones(2, d))",
+        ENTER + EACH + "return norm(x, *self.ln_f) @ self.tok_emb.weight.T",
+    )
+    + GPT_BLOCK,
     "embeddings, and a list of blocks": model(
         AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)",
         ENTER + EACH + "return self.ln_f(x) @ self.tok_emb.weight.T",

@@ -104,6 +104,102 @@ def test_norms_without_a_shift_are_adopted(adopted: Callable[..., Adopted], sour
     assert_whole(adopted(Gains, source, 8, 2, 12), X, gradients=MAKE)
 
 
+def pairs(made: str, first: str, second: str) -> str:
+    """A block with two norms that are not modules: each is given by its gain and its shift."""
+    return block(
+        f"ones, zeros = lambda: torch.ones(d), lambda: torch.zeros(d)\n{made}\n"
+        "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
+        f"x = x + self.attn(norm(x, {first}))\nreturn x + self.ff(norm(x, {second}))",
+    )
+
+
+PAIRS = {
+    "a list for each norm": pairs(
+        "self.norm1 = nn.ParameterList([ones(), zeros()])\n"
+        "self.norm2 = nn.ParameterList([ones(), zeros()])",
+        "*self.norm1",
+        "*self.norm2",
+    ),
+    "a list for each norm, its shift first": pairs(
+        "self.n1, self.n2 = (nn.ParameterList([zeros(), ones()]) for _ in range(2))",
+        "self.n1[1], self.n1[0]",
+        "self.n2[1], self.n2[0]",
+    ),
+    "a list for each norm, of which one is called b": pairs(
+        "self.a, self.b = (nn.ParameterList([ones(), zeros()]) for _ in range(2))",
+        "*self.a",
+        "*self.b",
+    ),
+    "lists in a list": pairs(
+        "self.norms = nn.ModuleList(nn.ParameterList([ones(), zeros()]) for _ in range(2))",
+        "*self.norms[0]",
+        "*self.norms[1]",
+    ),
+    "a dict for each norm": pairs(
+        "made = lambda: nn.ParameterDict({'a': ones(), 'b': zeros()})\n"
+        "self.norm1, self.norm2 = made(), made()",
+        "self.norm1['a'], self.norm1['b']",
+        "self.norm2['a'], self.norm2['b']",
+    ),
+    "one list, norm by norm": pairs(
+        "self.norms = nn.ParameterList([ones(), zeros(), ones(), zeros()])",
+        "self.norms[0], self.norms[1]",
+        "self.norms[2], self.norms[3]",
+    ),
+    "one list, both gains first": pairs(
+        "self.norms = nn.ParameterList([ones(), ones(), zeros(), zeros()])",
+        "self.norms[0], self.norms[2]",
+        "self.norms[1], self.norms[3]",
+    ),
+    "a matrix for each norm": pairs(
+        "self.norm1, self.norm2 = (nn.Parameter(torch.stack([ones(), zeros()])) for _ in range(2))",
+        "*self.norm1",
+        "*self.norm2",
+    ),
+    "a matrix for each norm, its shift first": pairs(
+        "self.ln1, self.ln2 = (nn.Parameter(torch.stack([zeros(), ones()])) for _ in range(2))",
+        "self.ln1[1], self.ln1[0]",
+        "self.ln2[1], self.ln2[0]",
+    ),
+    "one matrix, norm by norm": pairs(
+        "self.norms = nn.Parameter(torch.stack([ones(), zeros(), ones(), zeros()]))",
+        "*self.norms[:2]",
+        "*self.norms[2:]",
+    ),
+    "one tensor, both gains first": pairs(
+        "self.norms = nn.Parameter(torch.ones(2, 2, d))",
+        "*self.norms[:, 0]",
+        "*self.norms[:, 1]",
+    ),
+    "a list of matrices": pairs(
+        "self.norms = nn.ParameterList(torch.ones(2, d) for _ in range(2))",
+        "*self.norms[0]",
+        "*self.norms[1]",
+    ),
+    "a vector for each norm, its shift behind its gain": pairs(
+        "self.norm1, self.norm2 = (nn.Parameter(torch.cat([ones(), zeros()])) for _ in range(2))",
+        "*self.norm1.chunk(2)",
+        "*self.norm2.chunk(2)",
+    ),
+    "modules that hold a matrix": pairs(
+        "self.n1, self.n2 = Pair(d), Pair(d)", "*self.n1.p", "*self.n2.p"
+    )
+    + """
+class Pair(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.p = nn.Parameter(torch.ones(2, d))
+""",
+}
+
+
+@pytest.mark.parametrize("source", PAIRS.values(), ids=PAIRS)
+def test_a_gain_and_its_shift_are_adopted_wherever_they_are(
+    adopted: Callable[..., Adopted], source: str
+) -> None:
+    assert_whole(adopted(Block, source, 8, 2, 12), X, gradients=MAKE)
+
+
 def test_norms_under_each_others_names_stay_wrong(adopted: Callable[..., Adopted]) -> None:
     source = block(
         "self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)\n"

@@ -98,7 +98,83 @@ class Back(nn.Module):
 }
 
 
-@pytest.mark.parametrize("source", PAIRS.values(), ids=PAIRS)
+def prefixed(made: str, own: str, other: str, mlp: str = "self.mlp(n)") -> str:
+    """A block in one class; `own` and `other` give q, k, v and the output layer of an attention."""
+    q, k, v, o = own.split("; ")
+    q2, k2, v2, o2 = other.split("; ")
+    return block(
+        "self.heads = heads\n"
+        "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
+        f"{made}\n"
+        "self.ln1, self.ln2, self.ln3 = (nn.LayerNorm(d) for _ in range(3))",
+        f"n, (c,) = self.ln1(x), more\nm = attend({q}, {k}, {v}, self.heads)\nx = x + {o}\n"
+        f"n = self.ln2(x)\nm = attend({q2}, {k2}, {v2}, self.heads, False)\nx = x + {o2}\n"
+        f"n = self.ln3(x)\nreturn x + {mlp}",
+        "Pair",
+    )
+
+
+FUSED = "{0}(n)[..., :8]; {0}(n)[..., 8:16]; {0}(n)[..., 16:]; {1}(m)"
+HALF_FUSED = "{0}(n); {1}(c)[..., :8]; {1}(c)[..., 8:]; {2}(m)"
+BARE = "F.linear(n, {0}); F.linear({4}, {1}); F.linear({4}, {2}); F.linear(m, {3}, {5})"
+PREFIXES = {
+    "fused layers with a prefix for each attention": prefixed(
+        "self.sa_qkv, self.sa_out = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d)\n"
+        "self.ca_q, self.ca_kv = nn.Linear(d, d, bias=False), nn.Linear(d, 2 * d, bias=False)\n"
+        "self.ca_out, self.mlp = nn.Linear(d, d), Mlp(d, hidden)",
+        FUSED.format("self.sa_qkv", "self.sa_out"),
+        HALF_FUSED.format("self.ca_q", "self.ca_kv", "self.ca_out"),
+    ),
+    "fused layers, of which those of one attention have a prefix": prefixed(
+        "self.qkv, self.out = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d)\n"
+        "self.c_q, self.c_kv = nn.Linear(d, d, bias=False), nn.Linear(d, 2 * d, bias=False)\n"
+        "self.c_out, self.mlp = nn.Linear(d, d), Mlp(d, hidden)",
+        FUSED.format("self.qkv", "self.out"),
+        HALF_FUSED.format("self.c_q", "self.c_kv", "self.c_out"),
+    ),
+    "fused layers with a suffix": prefixed(
+        "self.qkv_dec, self.out_dec = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d)\n"
+        "self.q_enc, self.kv_enc = nn.Linear(d, d, bias=False), nn.Linear(d, 2 * d, bias=False)\n"
+        "self.out_enc, self.mlp = nn.Linear(d, d), Mlp(d, hidden)",
+        FUSED.format("self.qkv_dec", "self.out_dec"),
+        HALF_FUSED.format("self.q_enc", "self.kv_enc", "self.out_enc"),
+    ),
+    "bare (out, in) matrices with prefixes": prefixed(
+        "self.s_Wq, self.s_Wk, self.s_Wv, self.s_Wo, self.s_bo = *(p(d, d) for _ in 'qkvo'), p(d)\n"
+        "self.c_Wq, self.c_Wk, self.c_Wv, self.c_Wo, self.c_bo = *(p(d, d) for _ in 'qkvo'), p(d)\n"
+        "self.mlp = Mlp(d, hidden)",
+        BARE.format("self.s_Wq", "self.s_Wk", "self.s_Wv", "self.s_Wo", "n", "self.s_bo"),
+        BARE.format("self.c_Wq", "self.c_Wk", "self.c_Wv", "self.c_Wo", "c", "self.c_bo"),
+    ),
+    "bare (out, in) matrices, of which those of one attention have a suffix": prefixed(
+        "self.Wq, self.Wk, self.Wv, self.Wo, self.bo = *(p(d, d) for _ in 'qkvo'), p(d)\n"
+        "self.Wq_x, self.Wk_x, self.Wv_x, self.Wo_x, self.bo_x = *(p(d, d) for _ in 'qkvo'), p(d)\n"
+        "self.W1, self.b1, self.W2, self.b2 = p(hidden, d), p(hidden), p(d, hidden), p(d)",
+        BARE.format("self.Wq", "self.Wk", "self.Wv", "self.Wo", "n", "self.bo"),
+        BARE.format("self.Wq_x", "self.Wk_x", "self.Wv_x", "self.Wo_x", "c", "self.bo_x"),
+        "F.linear(torch.tanh(F.linear(n, self.W1, self.b1)), self.W2, self.b2)",
+    ),
+    "a prefix that is the letter of a bias, too": prefixed(
+        "self.a_qkv, self.a_out = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d)\n"
+        "self.b_q, self.b_kv = nn.Linear(d, d, bias=False), nn.Linear(d, 2 * d, bias=False)\n"
+        "self.b_out = nn.Linear(d, d)\n"
+        "self.W1, self.b1, self.W2, self.b2 = p(hidden, d), p(hidden), p(d, hidden), p(d)",
+        FUSED.format("self.a_qkv", "self.a_out"),
+        HALF_FUSED.format("self.b_q", "self.b_kv", "self.b_out"),
+        "F.linear(torch.tanh(F.linear(n, self.W1, self.b1)), self.W2, self.b2)",
+    ),
+    "a name for the second attention, which was made first": prefixed(
+        "self.cross_q, self.cross_kv, self.cross_out ="
+        " nn.Linear(d, d, bias=False), nn.Linear(d, 2 * d, bias=False), nn.Linear(d, d)\n"
+        "self.my_qkv, self.my_out = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d)\n"
+        "self.mlp = Mlp(d, hidden)",
+        FUSED.format("self.my_qkv", "self.my_out"),
+        HALF_FUSED.format("self.cross_q", "self.cross_kv", "self.cross_out"),
+    ),
+}
+
+
+@pytest.mark.parametrize("source", (PAIRS | PREFIXES).values(), ids=PAIRS | PREFIXES)
 def test_two_attentions_of_one_block_are_told_apart(
     adopted: Callable[..., Adopted], source: str
 ) -> None:

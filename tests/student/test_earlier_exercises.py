@@ -169,6 +169,39 @@ def test_an_exercise_that_an_answer_does_not_use_is_not_blamed(
     assert not any(words in out for words in ANY)
 
 
+HELPER = """
+
+def causal_mask({}):
+    return torch.ones({}, {}).triu(3).bool()
+"""
+
+
+@pytest.mark.parametrize(
+    ("takes", "size", "passed"),
+    [("rows, columns", "rows", "context_length, None"), ("x", "len(x)", "range(context_length)")],
+    ids=["more than the exercise", "something else"],
+)
+def test_a_helper_that_only_has_an_exercises_name_is_not_blamed(
+    takes: str, size: str, passed: str, answers: Path, check: First
+) -> None:
+    helper = HELPER.format(takes, size, size)
+    (answers / "causal_attention.py").write_text(f"import torch\n{helper}", "utf-8")
+    used = ("causal_mask(context_length)", f"causal_mask({passed})")
+    write(answers / "multi_head_attention.py", used)
+    out = check("MultiHeadAttention", "causal_mask")
+    assert "0 of 2 pass" in out
+    assert not any(words in out for words in ("causal_mask is", "causal_mask fails"))
+
+
+def test_a_helper_that_does_not_fit_an_exercise_may_stay_as_it_is(
+    answers: Path, check: First
+) -> None:
+    helper = HELPER.format("rows, columns", "rows", "columns")
+    (answers / "causal_attention.py").write_text(f"import torch\n{helper}", "utf-8")
+    out = check("causal_mask", "MultiHeadAttention")
+    assert "MultiHeadAttention uses it: as a helper it may stay as it is" in out
+
+
 def test_an_earlier_exercise_that_is_right_is_not_blamed(answers: Path, check: First) -> None:
     write(answers / "self_attention.py", ("self.W_key(x)", "self.W_query(x)"))
     out = check("SelfAttention_v2")
