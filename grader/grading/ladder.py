@@ -207,6 +207,7 @@ class Climb:
         self._engine = [_exists(self._found, seat.session.in_cells)]
         self._top = len(rung.order)  # tests of higher rungs do not run
         self._results: dict[str, TestResult] = {}  # by the test's key
+        self._misshapen: set[str] = set()  # keys of tests that got another shape or dtype
         self._answers: dict[CaseName, Given] = {}
         if self._engine[0].status == "passed":
             self._engine.append(_signature(self._found, desk.oracle.contracts[name]))
@@ -280,6 +281,8 @@ class Climb:
             self._answers[test.key, case.label] = played.given
             judged, at = self.unless_evaded(test, played), "" if played.passed else case.label
             broken: Mapping[str, str] = {}
+            if judged.misshapen:
+                self._misshapen.add(test.key)
             if judged.status not in WITHOUT_RULES:
                 keys = (RETURNS,) if judged.misshapen else case.rules
                 broken = self._desk.rules(self.name, keys)
@@ -301,8 +304,22 @@ class Climb:
         failed = any(result.status in WRONG for result in results)
         known = diagnosis.name(self.name, self._answers) if diagnosis and failed else None
         if known is not None:
-            results = _named(results, known.title, known.hint)
+            results = [
+                self._named(test, result, known)
+                for test, result in zip(self._desk.tests[self.name], results, strict=True)
+            ]
         return _Attempt(self._engine, results, self._answers, known, self.forbidden())
+
+    def _named(self, test: Test, result: TestResult, known: Variant) -> TestResult:
+        """Add the mistake to a wrong result, and keep only the rules that the mistake breaks.
+
+        A result of another shape or dtype breaks `RETURNS`, whatever the mistake is.
+        """
+        if result.status not in WRONG:
+            return result
+        breaks = (RETURNS,) if test.key in self._misshapen else known.breaks
+        rules = {key: rule for key, rule in result.rules.items() if key in breaks}
+        return msgspec.structs.replace(result, mistake=known.title, hint=known.hint, rules=rules)
 
 
 def _behaving(attempt: _Attempt, lines: tuple[str, ...]) -> _Attempt:
@@ -311,16 +328,6 @@ def _behaving(attempt: _Attempt, lines: tuple[str, ...]) -> _Attempt:
     so_far = attempt.results[at].behaviour
     first = msgspec.structs.replace(attempt.results[at], behaviour=(*so_far, *lines))
     return replace(attempt, results=[*attempt.results[:at], first, *attempt.results[at + 1 :]])
-
-
-def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestResult]:
-    """Add the name of the mistake and its hint to each wrong result."""
-    return [
-        msgspec.structs.replace(result, mistake=mistake, hint=hint)
-        if result.status in WRONG
-        else result
-        for result in results
-    ]
 
 
 def _following(desk: Desk, name: str, attempts: Mapping[str, _Attempt]) -> list[TestResult]:

@@ -97,6 +97,7 @@ class Library:
                 "; and: ".join(dict.fromkeys((first.title, second.title))),
                 " ".join(dict.fromkeys((first.hint, second.hint))),
                 text,
+                breaks=tuple(dict.fromkeys((*first.breaks, *second.breaks))),
             )
         return None
 
