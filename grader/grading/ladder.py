@@ -22,7 +22,7 @@ from grader.course.course import below
 from grader.course.statements import FORBIDDEN, RETURNS
 from grader.feedback import sentences
 from grader.grading.bases import at_fault
-from grader.grading.behaviour import behaves
+from grader.grading.behaviour import Observed, behaves
 from grader.grading.desk import Desk, Seat
 from grader.grading.diagnosis import Answers, CaseName
 from grader.grading.play import Transcript, play
@@ -188,12 +188,14 @@ def _run_tests(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _At
     attempts = {climb.name: climb.attempt() for climb in climbs}
     for climb in climbs:
         if attempts[climb.name].wrong:
-            attempts[climb.name] = _behaving(attempts[climb.name], climb.discarded())
+            own = attempts[climb.name]
+            attempts[climb.name] = _behaving(own, own.first_wrong, climb.discarded())
     unnamed = [name for name, one in attempts.items() if one.gave_a_result and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
         seat.session.close()  # `behaves` then gets a new process, which has seen no hidden test
     for name in unnamed:
-        attempts[name] = _behaving(attempts[name], behaves(desk, seat, name))
+        if (observed := behaves(desk, seat, name)) is not None:
+            attempts[name] = _observed(attempts[name], desk.tests[name], observed)
     return attempts
 
 
@@ -322,12 +324,25 @@ class Climb:
         return msgspec.structs.replace(result, mistake=known.title, hint=known.hint, rules=rules)
 
 
-def _behaving(attempt: _Attempt, lines: tuple[str, ...]) -> _Attempt:
-    """Add these lines on the answer's behaviour to the result of the first wrong test."""
-    at = attempt.first_wrong
+def _observed(attempt: _Attempt, tests: Sequence[Test], observed: Observed) -> _Attempt:
+    """Add sentences on behaviour to the result of the check whose input showed the behaviour.
+
+    If this case of the check did not fail, the first wrong test has the sentences, which then name
+    the check.
+    """
+    at = next(n for n, test in enumerate(tests) if test.key == observed.test)
+    result, said = attempt.results[at], observed.sentences
+    if result.status not in WRONG or (result.case or "") != observed.case:
+        said = tuple(sentences.seen_in(result.title, observed.case, line) for line in said)
+        at = attempt.first_wrong
+    return _behaving(attempt, at, said)
+
+
+def _behaving(attempt: _Attempt, at: int, lines: tuple[str, ...]) -> _Attempt:
+    """Add these lines on the answer's behaviour to the result with this index."""
     so_far = attempt.results[at].behaviour
-    first = msgspec.structs.replace(attempt.results[at], behaviour=(*so_far, *lines))
-    return replace(attempt, results=[*attempt.results[:at], first, *attempt.results[at + 1 :]])
+    told = msgspec.structs.replace(attempt.results[at], behaviour=(*so_far, *lines))
+    return replace(attempt, results=[*attempt.results[:at], told, *attempt.results[at + 1 :]])
 
 
 def _following(desk: Desk, name: str, attempts: Mapping[str, _Attempt]) -> list[TestResult]:
