@@ -802,7 +802,7 @@ def test_encoder_decoder_block_with_the_weights_of_the_reference(student, refere
     assert_agrees(theirs(x, context, None), expected, within=REORDERED, what=what)
 
 
-@rung.value("EncoderDecoderBlock", rules=("computes", "hidden"))
+@rung.value("EncoderDecoderBlock", rules=("hidden", "computes"))
 def test_encoder_decoder_block_hides_what_the_mask_says(student, reference, make):
     """With a mask, each sentence ignores the tokens of the context that are hidden from it."""
     theirs, ours = translators(student, reference)

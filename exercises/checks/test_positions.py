@@ -92,7 +92,7 @@ def test_apply_rope_works_for_other_sizes(student, reference, make, leading):
     assert_agrees(student.apply_rope(x, torch.arange(5)), reference.apply_rope(x, torch.arange(5)))
 
 
-@rung.value("apply_rope", rules=("computes", "positions"))
+@rung.value("apply_rope", rules=("positions", "computes"))
 def test_apply_rope_uses_the_positions_it_is_given(student, reference, make):
     """Positions need not start at 0, be in order, or be consecutive."""
     x = make.normal(tokens=4, d=6)

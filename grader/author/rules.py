@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from grader.course.collection import Test
 from grader.course.statements import FORBIDDEN, RETURNS, Statement
+from grader.grading.ladder import WITHOUT_RULES
 from grader.mistakes import Variant
-from grader.records.grade import ENGINE_CHECKS, ExerciseResult
+from grader.records.grade import ExerciseResult
 from grader.records.rows import some_of
 
 
@@ -27,7 +28,23 @@ class Tried:
         """Whether a test catches the mistake."""
         if test.hidden:
             return test.name in self.catchers
-        return any(t.name == test.name and not t.hidden and t.rules for t in self.result.tests)
+        return any(
+            t.name == test.name and not t.hidden and t.status not in WITHOUT_RULES
+            for t in self.result.tests
+        )
+
+    def failed_cases(self, tests: Sequence[Test]) -> Iterator[tuple[Test, Collection[str]]]:
+        """The tests that fail for the mistake, each with the rules that its failed case checks.
+
+        A result of another shape or dtype breaks only `RETURNS`.
+        """
+        results = {(one.name, one.hidden): one for one in self.result.tests}
+        for test in tests:
+            result = results.get((test.name, test.hidden))
+            if result is None or result.status in WITHOUT_RULES:
+                continue
+            case = next(case for case in test.cases if case.label == (result.case or ""))
+            yield test, {*case.rules} | ({*result.rules} & {RETURNS})
 
 
 def doubts(
@@ -74,9 +91,9 @@ def _doubts(key: str, tests: Sequence[Test], tried: Sequence[Tried]) -> Iterator
         return
     for one in alone:
         strange = [
-            f"{test.name} ({', '.join(test.rules)})"
-            for test in one.result.tests
-            if test.name not in ENGINE_CHECKS and test.rules and not {key, RETURNS} & {*test.rules}
+            f"{test.name} ({', '.join(sorted(rules))})"
+            for test, rules in one.failed_cases(tests)
+            if not {key, RETURNS} & {*rules}
         ]
         if strange:
             yield f"{one.variant.slug} breaks it alone, but fails {some_of(strange, 2)}"

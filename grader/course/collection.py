@@ -44,8 +44,9 @@ class rung:  # noqa: N801
     fails, all tests of later rungs are skipped, to report a bug only once. Shape tests have no
     points.
 
-    `rules` are the keys of the statement's rules that a test checks; the keys `COMPUTES` and
-    `RETURNS` are built in. If the cases of a test check different rules, `quotes` sets the rules of
+    `rules` are the keys of the statement's rules that a test checks: first the rule that the test
+    is about, then other rules whose breach also fails the test. The keys `COMPUTES` and `RETURNS`
+    are built in. If the cases of a test check different rules, `quotes` sets the rules of
     a case.
     """
 

@@ -10,6 +10,7 @@ from grader.proxies.facts import LIFT, Fact, Facts, Kind
 
 MOST_TOLD = 2  # the most sentences on one answer
 LEADING = "a leading dimension"
+BATCH = "batch"
 
 
 def sentences_on(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
@@ -22,7 +23,7 @@ def sentences_on(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
     words = _Words(contract, right, frozenset(wrong))
     sentences: dict[str, None] = {}
     for say in (
-        words.repeating, words.sums, words.future, words.leaks, words.heeded, words.gradients,
+        words.repeating, words.sums, words.future, words.heeded, words.leaks, words.gradients,
         words.missing, words.alike, words.changes,
     ):  # fmt: skip
         sentences.update(dict.fromkeys(say()))
@@ -78,19 +79,29 @@ class _Words:
         for fact in self._of("sums"):
             (axis,) = fact.at
             if self.ours[fact]:
-                yield f"Along {self._axis_out(axis)}, your result does not sum to one; it should."
+                out = _axis(self._axis_out(axis))
+                yield f"Along {out}, your result does not sum to one; it should."
             elif not any(self.ours.get(Fact("sums", at=(a,))) for a in range(-9, 0)):
-                yield f"Along {self._axis_out(axis)}, your result sums to one; it should not."
+                out = _axis(self._axis_out(axis))
+                yield f"Along {out}, your result sums to one; it should not."
         if self._of("bounded") and self.ours[Fact("bounded")]:
             yield "Your result has negative numbers; a right result has none here."
 
     def _pairs(self) -> Iterator[tuple[int, int, int, list[Fact]]]:
         """The wrong "reaches" facts, grouped by argument, its axis and the result's axis.
 
-        Such a fact says whether a position of an argument affects a position of the result.
+        Such a fact says whether a position of an argument affects a position of the result. Facts
+        about a row of the batch and a place within a row are left out: a reader would take them for
+        facts about all rows.
         """
         groups = {(f.argument, f.at[0], f.at[2]) for f in self._of("reaches")}
         for number, axis, over in sorted(groups):
+            rows = [
+                label in (BATCH, LEADING)
+                for label in (self._axis_in(number, axis), self._axis_out(over))
+            ]
+            if rows[0] is not rows[1]:
+                continue
             yield (
                 number,
                 axis,
@@ -122,14 +133,18 @@ class _Words:
                 _, of, _, to = leaks[0]
                 yield (
                     f"It sees the future: when {self._argument(number)} changes at position {of} "
-                    f"of {self._axis_in(number, axis)} only, your result changes at position {to}."
+                    f"of `{self._axis_in(number, axis)}` only, your result changes at position "
+                    f"{to}."
                 )
 
     def leaks(self) -> Iterator[str]:
         """Report a position of the result that depends on a position that it should ignore.
 
-        Dependence on later positions is left to `future`.
+        Dependence on later positions is left to `future`; an argument that is ignored, such as a
+        mask, to `heeded`.
         """
+        if any(self.ours[fact] for fact in self._of("heeds")):
+            return
         for number, axis, over, wrong in self._pairs():
             leaks = [fact.at for fact in wrong if not self.ours[fact]]
             if not leaks or any(self.future()):
@@ -137,8 +152,8 @@ class _Words:
             _, of, _, to = leaks[0]
             inward, outward = self._axis_in(number, axis), self._axis_out(over)
             yield (
-                f"When {self._argument(number)} changes at position {of} of {inward} only, your "
-                f"result changes at position {to} of {outward}; it should not change there."
+                f"When {self._argument(number)} changes {_at(of, inward)} only, your result "
+                f"changes {_at(to, outward)}; it should not change there."
             )
 
     def heeded(self) -> Iterator[str]:
@@ -160,10 +175,10 @@ class _Words:
             if not gaps or Fact("heeds", number) in self.wrong:
                 continue
             _, of, _, to = gaps[0]
+            inward, outward = self._axis_in(number, axis), self._axis_out(over)
             yield (
-                f"When {self._argument(number)} changes at position {of} of "
-                f"{self._axis_in(number, axis)}, your result at position {to} of "
-                f"{self._axis_out(over)} stays as it is; it should change."
+                f"When {self._argument(number)} changes {_at(of, inward)}, your result "
+                f"{_at(to, outward)} stays as it is; it should change."
             )
 
     def gradients(self) -> Iterator[str]:
@@ -188,10 +203,11 @@ class _Words:
         for fact in self._of("alike"):
             axis, _ = fact.at
             argument, along = self._argument(fact.argument), self._axis_in(fact.argument, axis)
+            every = "in all rows" if along == BATCH else "at all positions"
             if self.ours[fact]:
                 yield (
-                    f"If {argument} has the same values at all positions along {along}, your "
-                    "result should also be the same at all positions, but it differs."
+                    f"If {argument} has the same values {every} {_along(along)}, your result "
+                    f"should also be the same {every}, but it differs."
                 )
 
     def changes(self) -> Iterator[str]:
@@ -214,5 +230,20 @@ def _label(spec: TensorSpec | None, axis: int) -> str:
     if spec is not None and -axis <= len(spec.dimensions):
         dimension = spec.dimensions[axis]
         if not any(d.variadic for d in spec.dimensions[axis:]):
-            return f"`{dimension.label}`"
+            return dimension.label
     return LEADING
+
+
+def _axis(label: str) -> str:
+    return label if label == LEADING else f"`{label}`"
+
+
+def _at(position: int, label: str) -> str:
+    """A place along an axis: "at position 2 of `tokens`", "in row 1 of the batch"."""
+    if label == BATCH:
+        return f"in row {position} of the batch"
+    return f"at position {position} of {_axis(label)}"
+
+
+def _along(label: str) -> str:
+    return "of the batch" if label == BATCH else f"along {_axis(label)}"

@@ -198,6 +198,12 @@ def _does_not_bind(name: str, listed: Sequence[Argument], wanted: Signature) -> 
     return None
 
 
+def seen_in(title: str, case: str, sentence: str) -> str:
+    """A sentence on behaviour, after the public check whose input showed the behaviour."""
+    check = f"“{title}” [{case}]" if case else f"“{title}”"
+    return f"In the check {check}: {sentence[0].lower()}{sentence[1:]}"
+
+
 def forbidden_title(titles: Sequence[str]) -> str:
     """The title of the check for forbidden operations."""
     return f"It is written without torch's own {rows.listed(titles, 'or')}"

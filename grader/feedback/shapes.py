@@ -7,7 +7,7 @@ the names that the exercise's statement gives to these sizes, such as ``tokens =
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from grader.records.rows import listed
 
@@ -19,9 +19,9 @@ PRODUCT = (
 )
 BROADCAST = (
     "element by element, sizes are compared from the last axis to the first: two sizes must be "
-    "equal, or one of them 1, and {left} is not {right}. If you took a sum, mean or max, "
-    "keepdim=True keeps its axis as a 1"
+    "equal, or one of them 1, and {left} is not {right}"
 )
+KEEPDIM = " If you took a sum, mean or max, keepdim=True keeps its axis as a 1."
 
 # Explanations by a pattern of torch's error message; named groups fill the explanation's fields.
 RULES = {
@@ -58,8 +58,20 @@ def explained(text: str, operands: Mapping[str, Shape], sizes: Mapping[str, int]
     for pattern, sentence in RULES.items():
         if match := re.search(pattern, text):
             rule = sentence.format(**match.groupdict())
-            return f"{rule[0].upper()}{rule[1:]}.{_here(operands, sizes)}"
+            gap = {int(match["left"]), int(match["right"])} if sentence is BROADCAST else set()
+            keepdim = (
+                KEEPDIM if gap and any(_loses_an_axis(s, gap) for s in operands.values()) else ""
+            )
+            return f"{rule[0].upper()}{rule[1:]}.{keepdim}{_here(operands, sizes)}"
     return None
+
+
+def _loses_an_axis(shape: Shape, gap: Collection[int]) -> bool:
+    """Whether these two sizes meet if such a tensor meets its own sum over one of its axes."""
+    without = ([*shape[:axis], *shape[axis + 1 :]] for axis in range(len(shape)))
+    return any(
+        {*sizes} == gap for sums in without for sizes in zip(shape[::-1], sums[::-1], strict=False)
+    )
 
 
 def _here(operands: Mapping[str, Shape], sizes: Mapping[str, int]) -> str:

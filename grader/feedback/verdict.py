@@ -7,8 +7,9 @@ a fact. `WORDINGS` holds the words for each status of a test.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from grader.course.statements import BUILT_IN, UNCHECKED
@@ -95,8 +96,8 @@ class Finding:
     max: float
     case: str  # the test's parameters when it failed; empty if the test has no parameters
     reason: str  # why the test did not pass, or empty; may hold output of the student's code
-    rules: Mapping[str, str]  # the broken rules of the exercise's statement, by key
-    # The case, the reason, the broken rules that no earlier finding quotes, and the behaviour.
+    rules: Mapping[str, str]  # the rules of the exercise's statement that it quotes, by key
+    # The case, the reason, the quoted rules, and the behaviour.
     message: str
     mistake: Mistake | None
     picture: Picture | None
@@ -200,12 +201,11 @@ class Verdict:
 def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
     """The verdict on a result; `solved_before` says if the student solved the exercise earlier."""
     best = _best_picture(result)
-    quoted_rules: set[str] = set()  # only the first test that found a rule broken quotes the rule
+    quoted_rules: set[str] = set()
     findings = []
     for test in result.tests:
-        new = {key: rule for key, rule in test.rules.items() if key not in quoted_rules}
-        # If the mistake was made in another exercise, this exercise's rules do not explain it.
-        findings.append(_finding(test, {} if test.follows else new, test is best))
+        new = _rules_to_quote(test, quoted_rules)
+        findings.append(_finding(test, new, test is best))
         quoted_rules |= {*new}
     return Verdict(
         result.name,
@@ -219,6 +219,20 @@ def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
         tuple(dict.fromkeys(f.mistake for f in findings if f.mistake is not None)),
         tuple(findings),
     )
+
+
+def _rules_to_quote(test: TestResult, quoted: Collection[str]) -> Mapping[str, str]:
+    """The rules to quote below a test, if earlier findings quote the rules `quoted`.
+
+    Each rule is quoted once. A named mistake, and a check of the engine, are sure of their rules.
+    Otherwise any of the test's rules may be broken. If one of them is quoted already, it may be the
+    only one; else the test quotes its first rule, which is the subject of the test.
+    """
+    if test.follows:  # the mistake is in another exercise: this exercise's rules do not explain it
+        return {}
+    if test.mistake is None and test.name not in ENGINE_CHECKS:
+        return {} if {*test.rules} & {*quoted} else dict(islice(test.rules.items(), 1))
+    return {key: rule for key, rule in test.rules.items() if key not in quoted}
 
 
 def quoted(key: str, sentence: str) -> str:
@@ -245,7 +259,7 @@ def _finding(test: TestResult, rules: Mapping[str, str], best_picture: bool) -> 
         test.max,
         test.case or "",
         test.message or "",
-        test.rules,
+        rules,
         "\n".join(filter(None, message)),
         mistake_of(test),
         test.picture,

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from grader.course.collection import rung
 from grader.course.tensors import Make
 from grader.feedback.behaviour import sentences_on
 from grader.grading.desk import Desk, Seat
@@ -23,6 +25,9 @@ from grader.proxies.calls import Seen
 from grader.proxies.facts import Example, Fact, Facts, examples, facts, most_informative
 from grader.sandbox.session import StudentCall, StudentLost
 from grader.unsandboxed.in_process import unseen_prints
+
+# The rungs of the checks that give the example: the first group that has one.
+PREFERRED = ({"value"}, {*rung.order} - {"value", "shape"}, {"shape"})
 
 
 class Behaviour(msgspec.Struct, frozen=True):
@@ -35,23 +40,33 @@ class Behaviour(msgspec.Struct, frozen=True):
     facts: list[tuple[Fact, bool]]
 
 
-def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
-    """Sentences on how a student's answer behaves differently from right answers.
+@dataclass(frozen=True)
+class Observed:
+    """Sentences on an answer's behaviour, and the public check whose input showed it."""
+
+    sentences: tuple[str, ...]
+    test: str  # the check's key
+    case: str  # the label of the check's case
+
+
+def behaves(desk: Desk, seat: Seat, exercise: str) -> Observed | None:
+    """How a student's answer behaves differently from right answers; None if nothing is known.
 
     The answer is called with an input of a public check. Forbidden operations in these calls do not
     count.
     """
     known = right_behaviour(desk, exercise)
     if known is None or known.example is None:
-        return ()
+        return None
     make = _make(desk, exercise)
     try:
         theirs = facts(seat.begin(make), exercise, known.example, make)
     except StudentLost:
-        return ()
+        return None
     finally:
         seat.calls.seen = Seen()
-    return tuple(sentences_on(desk.oracle.contracts[exercise], dict(known.facts), theirs))
+    said = sentences_on(desk.oracle.contracts[exercise], dict(known.facts), theirs)
+    return Observed(tuple(said), known.example.test, known.example.case)
 
 
 def right_behaviour(desk: Desk, exercise: str) -> Behaviour | None:
@@ -72,7 +87,10 @@ def _make(desk: Desk, exercise: str) -> Make:
 
 
 def _found(desk: Desk, exercise: str) -> Behaviour:
-    example = most_informative(list(_examples(desk, exercise)))
+    # Most wrong answers fail a check of values, and pass the checks of shapes.
+    found = list(_examples(desk, exercise))
+    preferred = ([one for of, one in found if of in rungs] for rungs in PREFERRED)
+    example = next(filter(None, map(most_informative, preferred)), None)
     if example is None:
         return Behaviour(None, [])
     right = _true(desk, desk.definitions, exercise, example)
@@ -82,17 +100,17 @@ def _found(desk: Desk, exercise: str) -> Behaviour:
     return Behaviour(example, sorted(right.items()))
 
 
-def _examples(desk: Desk, exercise: str) -> Iterator[Example]:
-    """The inputs that public checks pass to the reference."""
+def _examples(desk: Desk, exercise: str) -> Iterator[tuple[str, Example]]:
+    """The inputs that public checks pass to the reference, each with the check's rung."""
     for test in desk.tests[exercise]:
         for case in () if test.hidden else test.cases:
             seat = seat_of(desk, desk.definitions)
             seat.session.listens = True
             with warnings.catch_warnings(action="ignore"), unseen_prints():
                 calls = play(desk, seat, test, case, words=False).calls
-            yield from examples(
-                exercise, [one.call for one in calls if isinstance(one, StudentCall)]
-            )
+            made = [one.call for one in calls if isinstance(one, StudentCall)]
+            for example in examples(exercise, made):
+                yield test.rung, msgspec.structs.replace(example, test=test.key, case=case.label)
 
 
 def _true(desk: Desk, definitions: Mapping[str, Any], exercise: str, example: Example) -> Facts:

@@ -22,7 +22,7 @@ from grader.course.course import below
 from grader.course.statements import FORBIDDEN, RETURNS
 from grader.feedback import sentences
 from grader.grading.bases import at_fault, used_by
-from grader.grading.behaviour import behaves
+from grader.grading.behaviour import Observed, behaves
 from grader.grading.desk import Desk, Seat
 from grader.grading.diagnosis import Answers, CaseName
 from grader.grading.play import Transcript, play
@@ -188,12 +188,14 @@ def _run_tests(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _At
     attempts = {climb.name: climb.attempt() for climb in climbs}
     for climb in climbs:
         if attempts[climb.name].wrong:
-            attempts[climb.name] = _behaving(attempts[climb.name], climb.discarded())
+            own = attempts[climb.name]
+            attempts[climb.name] = _behaving(own, own.first_wrong, climb.discarded())
     unnamed = [name for name, one in attempts.items() if one.gave_a_result and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
         seat.session.close()  # `behaves` then gets a new process, which has seen no hidden test
     for name in unnamed:
-        attempts[name] = _behaving(attempts[name], behaves(desk, seat, name))
+        if (observed := behaves(desk, seat, name)) is not None:
+            attempts[name] = _observed(attempts[name], desk.tests[name], observed)
     return attempts
 
 
@@ -207,6 +209,7 @@ class Climb:
         self._engine = [_exists(self._found, seat.session.in_cells)]
         self._top = len(rung.order)  # tests of higher rungs do not run
         self._results: dict[str, TestResult] = {}  # by the test's key
+        self._misshapen: set[str] = set()  # keys of tests that got another shape or dtype
         self._answers: dict[CaseName, Given] = {}
         if self._engine[0].status == "passed":
             contract = desk.oracle.contracts[name]
@@ -296,6 +299,8 @@ class Climb:
             self._answers[test.key, case.label] = played.given
             judged, at = self.unless_evaded(test, played), "" if played.passed else case.label
             broken: Mapping[str, str] = {}
+            if judged.misshapen:
+                self._misshapen.add(test.key)
             if judged.status not in WITHOUT_RULES:
                 keys = (RETURNS,) if judged.misshapen else case.rules
                 broken = self._desk.rules(self.name, keys)
@@ -317,26 +322,43 @@ class Climb:
         failed = any(result.status in WRONG for result in results)
         known = diagnosis.name(self.name, self._answers) if diagnosis and failed else None
         if known is not None:
-            results = _named(results, known.title, known.hint)
+            results = [
+                self._named(test, result, known)
+                for test, result in zip(self._desk.tests[self.name], results, strict=True)
+            ]
         return _Attempt(self._engine, results, self._answers, known, self.forbidden())
 
+    def _named(self, test: Test, result: TestResult, known: Variant) -> TestResult:
+        """Add the mistake to a wrong result, and keep only the rules that the mistake breaks.
 
-def _behaving(attempt: _Attempt, lines: tuple[str, ...]) -> _Attempt:
-    """Add these lines on the answer's behaviour to the result of the first wrong test."""
-    at = attempt.first_wrong
+        A result of another shape or dtype breaks `RETURNS`, whatever the mistake is.
+        """
+        if result.status not in WRONG:
+            return result
+        breaks = (RETURNS,) if test.key in self._misshapen else known.breaks
+        rules = {key: rule for key, rule in result.rules.items() if key in breaks}
+        return msgspec.structs.replace(result, mistake=known.title, hint=known.hint, rules=rules)
+
+
+def _observed(attempt: _Attempt, tests: Sequence[Test], observed: Observed) -> _Attempt:
+    """Add sentences on behaviour to the result of the check whose input showed the behaviour.
+
+    If this case of the check did not fail, the first wrong test has the sentences, which then name
+    the check.
+    """
+    at = next(n for n, test in enumerate(tests) if test.key == observed.test)
+    result, said = attempt.results[at], observed.sentences
+    if result.status not in WRONG or (result.case or "") != observed.case:
+        said = tuple(sentences.seen_in(result.title, observed.case, line) for line in said)
+        at = attempt.first_wrong
+    return _behaving(attempt, at, said)
+
+
+def _behaving(attempt: _Attempt, at: int, lines: tuple[str, ...]) -> _Attempt:
+    """Add these lines on the answer's behaviour to the result with this index."""
     so_far = attempt.results[at].behaviour
-    first = msgspec.structs.replace(attempt.results[at], behaviour=(*so_far, *lines))
-    return replace(attempt, results=[*attempt.results[:at], first, *attempt.results[at + 1 :]])
-
-
-def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestResult]:
-    """Add the name of the mistake and its hint to each wrong result."""
-    return [
-        msgspec.structs.replace(result, mistake=mistake, hint=hint)
-        if result.status in WRONG
-        else result
-        for result in results
-    ]
+    told = msgspec.structs.replace(attempt.results[at], behaviour=(*so_far, *lines))
+    return replace(attempt, results=[*attempt.results[:at], told, *attempt.results[at + 1 :]])
 
 
 def _following(desk: Desk, name: str, attempts: Mapping[str, _Attempt]) -> list[TestResult]:

@@ -31,6 +31,7 @@ class NamedMistake(msgspec.Struct, frozen=True):
     hint: str
     pair: bool = False
     same_as: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()  # keys of the statement's rules that it breaks
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -115,6 +116,7 @@ class Sheet:
                 named.hint,
                 "",
                 same_as=dict.fromkeys(named.same_as, ""),
+                breaks=named.breaks,
             )
             for named in (entry.mistakes if entry is not None else ())
             if named.pair is pair

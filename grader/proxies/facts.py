@@ -71,6 +71,8 @@ class Example(msgspec.Struct, frozen=True):
 
     made_with: list[wire.Input]
     arguments: list[wire.Input]
+    test: str = ""  # the key of the check
+    case: str = ""  # the label of the check's case
 
 
 # --- examples ------------------------------------------------------------------------------------
@@ -207,7 +209,7 @@ def _variations(arguments: Sequence[Any], make: Make) -> Iterator[tuple[Key, Var
         if not isinstance(value, Tensor) or not value.numel():
             continue
         if value.dtype == torch.bool:
-            yield ("other", number), {number: ~value}
+            yield ("other", number), {number: _other_mask(value)}
         if not value.is_floating_point():
             continue
         yield ("other", number), {number: _elsewhere(value, make)}
@@ -349,6 +351,14 @@ def _elsewhere(value: Tensor, make: Make) -> Tensor:
     """Draw other numbers of about the same size, all positive if `value` has no negative number."""
     drawn = make.normal_like(value, max(float(value.abs().mean()), 0.5), name="elsewhere")
     return drawn.abs() + 0.1 if bool((value >= 0).all()) else drawn
+
+
+def _other_mask(mask: Tensor) -> Tensor:
+    """The opposite mask; a shifted mask if the opposite would hide a whole row, which gives NaN."""
+    if mask.ndim and bool((mask.all(-1) | ~mask.any(-1)).any()):
+        shifted = mask.roll(1, -1)
+        return ~mask if torch.equal(shifted, mask) else shifted
+    return ~mask
 
 
 def _towards(value: Tensor, make: Make) -> Tensor:

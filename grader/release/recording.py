@@ -169,7 +169,12 @@ def _caught(sheet: Sheet, name: str, cases: Sequence[tuple[Test, Case]]) -> Iter
         givens = [sheet.given(variant, test.key, case.label) for test, case in cases]
         if any(given.results for given in givens):  # a case that passes has no results
             yield NamedMistake(
-                variant.slug, variant.title, variant.hint, variant in pairs, tuple(variant.same_as)
+                variant.slug,
+                variant.title,
+                variant.hint,
+                variant in pairs,
+                tuple(variant.same_as),
+                variant.breaks,
             )
 
 

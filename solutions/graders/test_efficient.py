@@ -40,7 +40,7 @@ def quoting_leading(cases):
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)),
             id=name,
-            marks=rung.quotes("returns", "leading") if "leading" in name else (),
+            marks=rung.quotes("leading", "returns") if "leading" in name else (),
         )
         for name, case in cases.items()
     ]

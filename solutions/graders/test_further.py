@@ -846,7 +846,7 @@ def test_encoder_decoder_block_agrees_with_the_reference(
     assert_agrees(theirs(x, context, None), expected, within=REORDERED, what=what)
 
 
-@rung.value("EncoderDecoderBlock", points=4, rules=("computes", "hidden"))
+@rung.value("EncoderDecoderBlock", points=4, rules=("hidden", "computes"))
 @pytest.mark.parametrize(
     ("batch", "targets", "sources", "d_model", "num_heads", "d_hidden"), [*TRANSLATORS, AS_LONG]
 )

@@ -93,7 +93,7 @@ def test_apply_rope_agrees_with_the_reference(student, reference, make, sizes):
     )
 
 
-@rung.value("apply_rope", points=3, rules=("computes", "positions"))
+@rung.value("apply_rope", points=3, rules=("positions", "computes"))
 @pytest.mark.parametrize("numbers", POSITIONS.values(), ids=POSITIONS.keys())
 def test_apply_rope_takes_positions_as_they_come(student, reference, make, numbers):
     """Positions may start anywhere, in any order, with gaps."""

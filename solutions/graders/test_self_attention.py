@@ -32,7 +32,7 @@ LEADING = {
 
 def of_sizes(sizes, leading, *rules):
     """Parameters by name; those in `leading` quote the rule `leading` as well as `rules`."""
-    quoted = rung.quotes(*rules, "leading")
+    quoted = rung.quotes("leading", *rules)
     return [
         pytest.param(size, id=name, marks=quoted if name in leading else ())
         for name, size in sizes.items()
@@ -63,8 +63,8 @@ def test_linear_by_hand_agrees_with_the_reference(student, reference, make, lead
     )
 
 
-@rung.value("linear_by_hand", points=2, rules=("computes", "bias"))
-@pytest.mark.parametrize("leading", of_sizes(LEADING, NOT_A_SENTENCE, "computes", "bias"))
+@rung.value("linear_by_hand", points=2, rules=("bias", "computes"))
+@pytest.mark.parametrize("leading", of_sizes(LEADING, NOT_A_SENTENCE, "bias", "computes"))
 def test_linear_by_hand_works_without_a_bias(student, reference, make, leading):
     """A bias of None means that nothing is added."""
     x, weight = make.normal(**leading, d_in=6), make.normal(d_out=7, d_in=6)
@@ -129,7 +129,7 @@ def test_project_qkv_agrees_with_the_reference(student, reference, make, tokens,
     assert_agrees(student.project_qkv(inputs, *matrices), reference.project_qkv(inputs, *matrices))
 
 
-@rung.value("project_qkv", rules=("computes", "leading"))
+@rung.value("project_qkv", rules=("leading", "computes"))
 @pytest.mark.parametrize(
     "leading", [{"batch": 2}, {"batch": 2, "heads": 3}], ids=["batch", "heads"]
 )
@@ -474,7 +474,7 @@ def test_self_attention_v2_agrees_with_the_reference(student, reference, make, d
     assert_agrees(theirs(x), ours(x))
 
 
-@rung.value("SelfAttention_v2", points=3, rules=("computes", "bias"))
+@rung.value("SelfAttention_v2", points=3, rules=("bias", "computes"))
 @pytest.mark.parametrize(("d_in", "d_out", "tokens"), [(3, 4, 5), (7, 4, 6)])
 def test_self_attention_v2_uses_its_biases(student, reference, make, d_in, d_out, tokens):
     """With qkv_bias=True and the same biases, the context vectors are right as well."""

@@ -39,7 +39,7 @@ def quoting_leading(sizes):
     """Parameters by name; those with leading dimensions quote the rule `leading`."""
     return [
         pytest.param(
-            case, id=name, marks=rung.quotes("returns", "leading") if "leading" in name else ()
+            case, id=name, marks=rung.quotes("leading", "returns") if "leading" in name else ()
         )
         for name, case in sizes.items()
     ]

@@ -24,7 +24,6 @@ ERRORS: dict[str, tuple[Callable[[], object], str]] = {
     "a matrix and a vector": (lambda: ONE @ torch.ones(3), "4 is not 3"),
     "two vectors": (lambda: torch.ones(3) @ torch.ones(4), "3 is not 4"),
     "a sum": (lambda: ONE + OTHER, "or one of them 1, and 4 is not 6"),
-    "a sum without keepdim": (lambda: ONE / ONE.sum(-1), "keepdim=True keeps its axis"),
     "expand": (lambda: ONE.expand(5, 4), "3 is neither 1 nor 5"),
     "view": (lambda: ONE.view(3, 5), "the sizes (3, 5) do not multiply to 12"),
     "reshape": (lambda: ONE.reshape(2, -1, 5), "the sizes (2, -1, 5) do not multiply to 12"),
@@ -44,6 +43,33 @@ def test_what_torch_says_of_sizes_is_explained(fails: Callable[[], object], sent
     assert told is not None
     assert sentence in f"{told[0].lower()}{told[1:]}"
     assert told.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("operands", "gap"),
+    [({"x": (3, 4)}, (4, 3)), ({"x": (3, 4), "total": (3,)}, (4, 3)), ({"x": (2, 5, 4)}, (4, 5))],
+)
+def test_a_sum_over_an_axis_reads_of_keepdim(
+    operands: dict[str, tuple[int, ...]], gap: tuple[int, int]
+) -> None:
+    text = "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton"
+    assert "keepdim=True keeps its axis" in str(explained(text.format(*gap), operands, {}))
+    assert "keepdim=True keeps its axis" in str(explained(text.format(*gap[::-1]), operands, {}))
+
+
+@pytest.mark.parametrize(
+    ("operands", "gap"),
+    [
+        ({"x": (3, 4), "y": (3, 6)}, (4, 6)),
+        ({"x": (5, 7), "positions": (9, 7)}, (5, 9)),
+        ({}, (4, 3)),
+    ],
+)
+def test_sizes_that_no_sum_explains_read_nothing_of_keepdim(
+    operands: dict[str, tuple[int, ...]], gap: tuple[int, int]
+) -> None:
+    text = "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton"
+    assert "keepdim" not in str(explained(text.format(*gap), operands, {}))
 
 
 def test_other_errors_are_left_as_they_are() -> None:

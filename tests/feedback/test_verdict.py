@@ -124,12 +124,41 @@ def test_a_rule_stands_below_the_reason_and_is_quoted_once() -> None:
     dtype = {"dtype": "The weights keep the dtype."}
     first, second = (
         found("failed", message="got float32", case="large", rules=dtype),
-        found("error", message="it raised", rules={**dtype, "large": "±1000 will do."}),
+        found("error", message="it raised", rules={"large": "±1000 will do."}),
     )
-    told = [f.message for f in verdict_of(result(first, second)).wrong]
+    told = [f.message for f in verdict_of(result(first, first, second)).wrong]
     assert told == [
         "[large] got float32\nThe rule 'dtype': The weights keep the dtype.",
+        "[large] got float32",
         "it raised\nThe rule 'large': ±1000 will do.",
+    ]
+
+
+def quoted_below(*tests: TestResult) -> list[list[str]]:
+    return [[*finding.rules] for finding in verdict_of(result(*tests)).wrong]
+
+
+def rules(*keys: str) -> dict[str, str]:
+    return {key: f"The sentence of {key}." for key in keys}
+
+
+def test_one_unknown_cause_is_one_rule() -> None:
+    several = rules("shorter", "computes", "causal")
+    assert quoted_below(found("failed", rules=several)) == [["shorter"]]
+
+
+def test_a_rule_that_is_quoted_already_may_explain_the_next_failure_too() -> None:
+    first, second = rules("computes", "causal"), rules("shorter", "computes")
+    tests = found("failed", rules=first), found("failed", rules=second)
+    assert quoted_below(*tests) == [["computes"], []]
+    assert quoted_below(*tests[::-1]) == [["shorter"], ["computes"]]
+
+
+def test_a_named_mistake_is_sure_of_all_its_rules() -> None:
+    named = {"mistake": "M", "hint": "H?", "rules": rules("computes", "causal")}
+    assert quoted_below(found("failed", **named), found("error", **named)) == [
+        ["computes", "causal"],
+        [],
     ]
 
 

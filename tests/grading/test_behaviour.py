@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from grader.grading.desk import Desk
@@ -20,7 +22,10 @@ def result_of(desk: Desk, text: str, exercise: str) -> ExerciseResult:
 
 
 def behaviour(result: ExerciseResult) -> tuple[str, ...]:
-    return tuple(said for test in result.tests for said in test.behaviour)
+    """The sentences, without the name of the check that showed it."""
+    told = (said for test in result.tests for said in test.behaviour)
+    named = "^In the check “.*?”(?: \\[.*?\\])?: (.)"
+    return tuple(re.sub(named, lambda found: found[1].upper(), said) for said in told)
 
 
 ODD = {
@@ -153,6 +158,40 @@ def test_a_module_that_sees_the_future_is_told_so_whatever_else_is_wrong(warm: W
         "It sees the future: when `x` changes at position 1 of `num_tokens` only, your result "
         "changes at position 0."
     )
+
+
+NO_MASK = "def scaled_dot_product_attention(q, k, v, mask=None):\n    {}\n"
+BLIND = "return ((q @ k.mT) / k.shape[-1] ** 0.5).softmax(-1) @ v * {}"
+
+
+def told_by_check(result: ExerciseResult) -> dict[str, tuple[str, ...]]:
+    return {test.title: test.behaviour for test in result.tests if test.behaviour}
+
+
+def test_what_a_masked_call_shows_stands_under_a_check_with_a_mask(warm: Warm) -> None:
+    """The checks without a mask fail too, and come first."""
+    with sharing(warm), real_order("scaled_dot_product_attention").desk() as desk:
+        text = NO_MASK.format(BLIND.format("1.3"))
+        told = told_by_check(result_of(desk, text, "scaled_dot_product_attention"))
+        sees = [title for title, lines in told.items() if any("mask" in line for line in lines)]
+        assert sees == ["A batch gives the same numbers as the reference, with a mask and without"]
+
+
+def test_where_that_check_passed_the_sentence_names_it(desk: Desk) -> None:
+    text = "def center(x):\n    return x - x.mean() if len(x) < 4 else x - x[0]\n"
+    (lines,) = told_by_check(result_of(desk, text, "center")).values()
+    assert lines[0].startswith("In the check “")
+
+
+def test_rows_of_a_batch_are_called_so(warm: Warm) -> None:
+    text = (
+        "def scaled_scores(queries, keys):\n"
+        "    return (queries - queries.mean(0)) @ keys.mT / 1.7\n"
+    )
+    with sharing(warm), real_order("scaled_scores").desk() as desk:
+        said = behaviour(result_of(desk, text, "scaled_scores"))
+    assert said
+    assert not any("`batch`" in line for line in said)
 
 
 THROWN_AWAY = (

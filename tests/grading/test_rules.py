@@ -116,6 +116,34 @@ def test_what_passed_or_was_not_tried_has_broken_nothing(
     assert not any(test.rules for test in stub.tests)
 
 
+def several_rules(course: Course, test: str, *rules: str) -> None:
+    """Let a hidden test of `weigh` quote these rules."""
+    graders = course.solutions / "graders" / "test_basics.py"
+    text = graders.read_text("utf-8")
+    before = f'("weigh", points=5)\ndef {test}'
+    assert before in text
+    after = f'("weigh", points=5, rules={rules!r})\ndef {test}'
+    graders.write_text(text.replace(before, after), "utf-8")
+
+
+def test_a_named_mistake_leaves_only_the_rules_that_it_breaks(
+    course: Course, graded: Callable[[str], ExerciseResult]
+) -> None:
+    several_rules(course, "test_weigh_agrees_with_the_reference", "large", "computes")
+    wrong = named(graded(COLUMNS), "agrees_with")
+    assert wrong.mistake == "Each column sums to one"
+    assert wrong.rules == {"computes": COMPUTES}
+
+
+def test_without_a_name_every_rule_of_the_test_may_be_broken(
+    course: Course, graded: Callable[[str], ExerciseResult]
+) -> None:
+    several_rules(course, "test_weigh_agrees_with_the_reference", "large", "computes")
+    wrong = named(graded("    return scores / 3\n"), "agrees_with")
+    assert wrong.mistake is None
+    assert [*wrong.rules] == ["large", "computes"]
+
+
 # --- the heart -----------------------------------------------------------------------------------
 
 

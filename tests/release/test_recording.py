@@ -24,6 +24,7 @@ from grader.wire import Raised
 from tests.conftest import Grader, sharing
 from tests.support.bundles import recordings, waits_for_recordings
 from tests.support.places import ROOT, TINY
+from tests.support.statements import state_weigh
 
 UNNAMED = """
 import torch
@@ -284,6 +285,28 @@ def test_a_forbidden_call_of_a_mistake_is_recorded_so_that_nobody_else_gets_its_
         results = checker.check(["weigh"])
     assert {test.mistake for result in results for test in result.tests} == {None}
     assert not any(result.solved for result in results)
+
+
+def test_a_bundle_knows_which_rules_a_mistake_breaks(
+    course: Course, warm: Warm, tmp_path: Path
+) -> None:
+    """The check quotes two rules; "Each column sums to one" breaks only one of them."""
+    state_weigh(course)
+    checks = course.folder / "checks" / "test_basics.py"
+    text = checks.read_text("utf-8")
+    before = 'value("weigh")'
+    assert before in text
+    after = 'value("weigh", rules=("large", "computes"))'
+    checks.write_text(text.replace(before, after), "utf-8")
+    definition = next(v.definition for v in load_library(course).variants if v.slug == "columns")
+    record_course(course, course.folder / "recorded")
+    shutil.rmtree(course.solutions)
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    (folder / "basics.py").write_text(f"import torch\n{definition}", "utf-8")
+    with sharing(warm), open_checker(load_course(course.folder), folder=folder) as checker:
+        (result,) = checker.check(["weigh"])
+    assert [[*test.rules] for test in result.tests if test.mistake] == [["computes"]]
 
 
 def test_a_desk_of_recordings_has_no_reference(warm: Warm, tiny_recording: Path) -> None:

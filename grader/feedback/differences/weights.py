@@ -128,7 +128,7 @@ def _row_sums(pair: TensorPair) -> str:
 
 
 def row_offsets(pair: TensorPair) -> Sentence | None:
-    """Report that each row is off by its own constant, which a softmax would remove."""
+    """Report that each row is off by its own constant."""
     gaps, slack = _gaps(pair)
     if gaps is None or gaps.shape[0] < 3 or gaps.shape[1] < 3:
         return None
@@ -139,9 +139,7 @@ def row_offsets(pair: TensorPair) -> Sentence | None:
     theirs = pair.theirs.reshape(gaps.shape)
     if not all(_varies(rows, -1, 50 * slack) for rows in (ours, theirs)):
         return None
-    return Sentence(
-        "each row is off by a constant of its own, which a softmax over the row would not notice"
-    )
+    return Sentence("each row is off by a constant of its own")
 
 
 def one_vector(pair: TensorPair) -> Sentence | None:
