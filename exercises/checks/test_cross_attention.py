@@ -127,11 +127,11 @@ def small_crossing(student, reference):
 
 
 def small_sequences(make, scale=1.0):
-    """Two sentences of seven queries and eight keys, and a mask that differs between them."""
-    x = make.normal(scale, batch=2, queries=7, d_query=4)
-    context = make.normal(scale, batch=2, keys=8, d_context=5)
-    mask = torch.zeros(2, 8, dtype=torch.bool)
-    mask[0, 5:] = mask[1, 1::2] = True
+    """Nine sentences of seven queries and eight keys, and a mask that differs between them."""
+    x = make.normal(scale, batch=9, queries=7, d_query=4)
+    context = make.normal(scale, batch=9, keys=8, d_context=5)
+    mask = torch.zeros(9, 8, dtype=torch.bool)
+    mask[::2, 5:] = mask[1::2, 1::2] = True
     return x, context, mask
 
 
@@ -315,7 +315,7 @@ def test_encoder_with_identity_weights(student, reference):
 def test_encoder_with_the_weights_of_the_reference(student, reference, make):
     """With the same weights and no padding, the result is that of the reference."""
     theirs, ours = small_encoding(student, reference)
-    x = make.normal(batch=2, tokens=7, d_in=4)
+    x = make.normal(batch=5, tokens=7, d_in=4)
     assert_agrees(theirs(x), ours(x))
 
 

@@ -758,14 +758,14 @@ def translators(student, reference, low=None):
 
 
 def two_sentences(make, dtype=torch.float32, size=12.0):
-    """Target sentences of five tokens, source sentences of seven, and a mask for the sources.
+    """Three target sentences of five tokens, sources of seven, and a mask for the sources.
 
     Targets are so large that the eps of the norms has no effect.
     """
-    x = make.normal(size, batch=2, targets=5, d_model=8, dtype=dtype)
-    context = make.normal(batch=2, sources=7, d_model=8, dtype=dtype)
-    mask = torch.zeros(2, 7, dtype=torch.bool)
-    mask[0, 4:] = mask[1, 1::2] = True
+    x = make.normal(size, batch=3, targets=5, d_model=8, dtype=dtype)
+    context = make.normal(batch=3, sources=7, d_model=8, dtype=dtype)
+    mask = torch.zeros(3, 7, dtype=torch.bool)
+    mask[::2, 4:] = mask[1, 1::2] = True
     return x, context, mask
 
 

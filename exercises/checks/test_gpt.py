@@ -245,7 +245,7 @@ def test_gpt_with_the_weights_of_the_example(student, reference):
 def test_gpt_with_the_weights_of_the_reference(student, reference, make):
     """With the same weights, the logits are those of the reference."""
     theirs, ours = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
-    ids = small_texts(make)
+    ids = small_texts(make, batch=5)
     assert_agrees(theirs(ids), ours(ids), within=REORDERED, what="the logits")
 
 
@@ -624,7 +624,7 @@ def test_cached_gpt_with_the_weights_of_the_example(student, reference):
 def test_cached_gpt_without_a_cache(student, reference, make):
     """For all tokens at once, without a cache, the logits are those of the reference."""
     theirs, ours = cached_models(student, reference)
-    ids = small_texts(make)
+    ids = small_texts(make, batch=5)
     assert_agrees(theirs(ids)[0], ours(ids)[0], within=REORDERED, what="the logits")
 
 
