@@ -45,6 +45,11 @@ from grader.proxies.trees import Layers, layers_of, size_of
 from grader.wire import ParameterInfo
 
 IN_LAYER = re.compile(r"(?P<layer>.+\.\d+)\.(?P<role>.+)")
+# The two parameters that torch's weight_norm makes of one weight: today, and in its older form.
+WEIGHT_NORM = (
+    re.compile(r"(.*)\.parametrizations\.\w+\.original[01]"),
+    re.compile(r"(.*)\.weight_[gv]"),
+)
 WHOLE = (*PLAIN, *BY_INPUT)  # layouts in which each layer's rows are adjacent in a stack
 
 
@@ -55,6 +60,7 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...
     The likeliest come first. Parameters that cannot hold weights, such as integers, are never
     matched.
     """
+    _require_plain_weights(wanted.parameters)
     held = tuple(info for info in wanted.parameters if is_floating(info))
     others = tuple(info.path for info in wanted.parameters if info not in held)
     able = replace(wanted, parameters=held)
@@ -63,6 +69,18 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...
     else:
         found = blocks.candidates(able, aliases)
     return tuple(replace(one, extra=(*one.extra, *others)) for one in found)
+
+
+def _require_plain_weights(infos: Sequence[ParameterInfo]) -> None:
+    """Raise `Unadoptable` for layers under weight_norm, which have no weight to write."""
+    for form in WEIGHT_NORM:
+        found = [match[1] for info in infos if info.owner and (match := form.fullmatch(info.path))]
+        twice = sorted({layer for layer in found if found.count(layer) == 2})
+        if twice:
+            raise Unadoptable(
+                f"torch's weight_norm computes the weight of {', '.join(twice)} from a length and "
+                "a direction, so the weight cannot be set: use the layer as it is"
+            )
 
 
 def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:

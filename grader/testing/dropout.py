@@ -8,6 +8,8 @@ from torch import Tensor
 from grader.course.tolerances import furthest_share
 from grader.testing.values import agree, assert_that
 
+ROUNDING = 1e-5  # of weights, which are at most 1 / (1 - p)
+
 
 def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: float) -> None:
     """Fail unless `dropped` may result from inverted dropout of `weights` with probability `p`.
@@ -36,7 +38,8 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
         f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}; chance gives such "
         "a share once in a billion times",
     )
-    assert_that(bool((dropped[~visible] == 0).all()), "a hidden key got some weight")
+    # Weights are read from the result, so a layer like Conv1d leaves its rounding in them.
+    assert_that(bool((dropped[~visible].abs() < ROUNDING).all()), "a hidden key got some weight")
     # With 16 sentences and more than 8 tokens, the patterns below do not occur by chance.
     gone = is_zero.new_zeros(weights.shape).masked_scatter(visible, is_zero)
     assert_that(

@@ -1425,3 +1425,20 @@ class Careful(nn.Module):
         weights = scores.softmax(-1)
         assert not torch.isnan(weights).any(), "NaN in the weights"
         return self.dropout(weights) @ v
+
+
+@accepted("CausalAttention", "lazy", "Layers that get their weights in the first call")
+class LazyCausalAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.W_query, self.W_key, self.W_value = (
+            nn.LazyLinear(d_out, bias=qkv_bias) for _ in range(3)
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        t = x.shape[1]
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        scores = self.W_query(x) @ self.W_key(x).mT / self.W_key.out_features**0.5
+        weights = scores.masked_fill(future, -torch.inf).softmax(-1)
+        return self.dropout(weights) @ self.W_value(x)

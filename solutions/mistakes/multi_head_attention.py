@@ -1664,3 +1664,28 @@ class HeadsByNumber(nn.Module):
 
     def forward(self, x):
         return torch.cat([head(x) for head in self.parts.values()], dim=-1)
+
+
+@accepted("MultiHeadAttention", "convolutions", "Convolutions of width one for linear layers")
+class AttentionByConvolutions(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        assert d_out % num_heads == 0
+        self.num_heads = num_heads
+        self.q = nn.Conv1d(d_in, d_out, 1, bias=qkv_bias)
+        self.k = nn.Conv1d(d_in, d_out, 1, bias=qkv_bias)
+        self.v = nn.Conv1d(d_in, d_out, 1, bias=qkv_bias)
+        self.out_proj = nn.Conv1d(d_out, d_out, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        x = x.transpose(1, 2)
+        q, k, v = (
+            layer(x).view(b, self.num_heads, -1, t).transpose(2, 3)
+            for layer in (self.q, self.k, self.v)
+        )
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(future, -torch.inf)
+        context = self.dropout(scores.softmax(-1)) @ v
+        return self.out_proj(context.transpose(2, 3).reshape(b, -1, t)).transpose(1, 2)

@@ -140,6 +140,16 @@ def test_a_module_without_a_place_for_a_weight_is_told_what_it_has(
     assert isinstance(caught.value, AssertionError)
 
 
+@pytest.mark.parametrize("form", ["utils", "utils.parametrizations"])
+def test_layers_under_weight_norm_are_named(adopted: Callable[..., Adopted], form: str) -> None:
+    source = single(
+        linears("q", "k", "v") + f"\nself.q = torch.nn.{form}.weight_norm(self.q)",
+        "return attend(self.q(x), self.k(x), self.v(x))",
+    )
+    with pytest.raises(Unadoptable, match="weight_norm computes the weight of q from"):
+        adopted(Single, source, 3, 4)
+
+
 # --- how long a search may take ------------------------------------------------------------------
 
 
