@@ -14,7 +14,6 @@ import copy
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 import torch
@@ -99,6 +98,7 @@ def _choose(
     habits = theirs.habits
     likely: list[Adoption] = []
     others: list[Adoption] = []
+    gaps: list[tuple[float, Adoption]] = []  # between the results of a match and the reference's
     for one in found:
         known = one.habit in habits and len(one.missing) == least
         (likely if known else others).append(one)
@@ -106,7 +106,6 @@ def _choose(
     likely.sort(key=lambda one: habits.index(one.habit), reverse=True)
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
-    gaps: list[tuple[float, Adoption]] = []
     # The first match is usually right, so it is sent alone, and the others share a message.
     for some in (likely[:1], likely[1:], others[:1], others[1:]):
         trials = [_values(one, matrices, theirs) for one in some]
@@ -124,7 +123,7 @@ def _choose(
 
 def _much_nearer(gaps: Sequence[tuple[float, Adoption]]) -> Adoption | None:
     """The match with the smallest gap, if the gap of the first match is far larger."""
-    smallest, nearest = min(gaps, key=itemgetter(0), default=(math.inf, None))
+    smallest, nearest = min(gaps, key=lambda pair: pair[0], default=(math.inf, None))
     return nearest if gaps and smallest < NEARER * gaps[0][0] else None
 
 
