@@ -101,6 +101,7 @@ def _choose(
     habits = theirs.habits
     likely: list[Adoption] = []
     others: list[Adoption] = []
+    gaps: list[tuple[float, Adoption]] = []  # between the results of a match and the reference's
     for one in found:
         known = one.habit in habits and len(one.missing) == least
         (likely if known else others).append(one)

@@ -10,7 +10,7 @@ from torch import nn
 from grader.proxies import adoption as _adoption
 from grader.proxies.groups import is_called_bias
 from grader.proxies.remote import RemoteModule
-from grader.proxies.slots import Adoption
+from grader.proxies.slots import Adoption, Unadoptable
 from grader.testing.values import assert_that
 
 
@@ -21,7 +21,11 @@ def adopt(theirs: RemoteModule, ours: nn.Module) -> Adoption:
     zero in `ours`. ``.extra`` lists the student's parameters without a role. Raises `Unadoptable`,
     an `AssertionError` for the student, if the module has no place for the weights.
     """
-    adoption = _adoption.give_weights(theirs, ours)
+    try:
+        adoption = _adoption.give_weights(theirs, ours)
+    except Unadoptable:
+        theirs.forget_make(ours)
+        raise
     theirs.remember_make(adoption.in_roles())
     return adoption
 
