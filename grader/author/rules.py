@@ -43,7 +43,7 @@ class Tried:
             result = results.get((test.name, test.hidden))
             if result is None or result.status in WITHOUT_RULES:
                 continue
-            case = next(case for case in test.cases if case.label == (result.case or ""))
+            case = next(case for case in test.cases if case.words == (result.case or ""))
             yield test, {*case.rules} | ({*result.rules} & {RETURNS})
 
 

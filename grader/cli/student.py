@@ -25,7 +25,9 @@ from grader.cli.app import (
     students_course,
 )
 from grader.course.course import Course
+from grader.feedback.terminal import print_plain
 from grader.feedback.verdict import verdict_of
+from grader.intake.own import misnamed
 from grader.records.faults import CallError
 from grader.student.lesson import ALL_SOLVED, FREE, LAST_HINT, Lesson, closing
 from grader.student.standing import standing_of
@@ -167,6 +169,9 @@ def _print_checks(
     for verdict in verdicts:
         if any(finding.status == "timeout" for finding in verdict.findings):
             console.print(f"[dim]{WHERE_IT_IS.format(verdict.exercise)}[/dim]")
+    if lesson is not None:
+        for line in misnamed(course):
+            terminal.print_plain(console, line, "yellow")
     if named and lesson is not None:
         lines = (line for verdict in verdicts for line in left_out(course, verdict.exercise))
         for line in dict.fromkeys(lines):  # drop duplicates from exercises in the same file
@@ -227,6 +232,8 @@ def list_(
     console = Console(highlight=False)
     for part in listed(chosen, standing):
         console.print(part, soft_wrap=True)
+    for line in misnamed(opened):
+        print_plain(console, line, "yellow")
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader hint causal_mask")

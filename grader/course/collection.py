@@ -135,6 +135,14 @@ class Case:
     parameters: Mapping[str, Any]
     rules: tuple[str, ...] = (COMPUTES,)  # keys of the rules that the case checks
 
+    @property
+    def words(self) -> str:
+        """The label for people: ``step = 2, decay = 0.2`` where pytest's own label is ``2-0.2``."""
+        numbers = all(isinstance(value, int | float) for value in self.parameters.values())
+        if not numbers or self.label != "-".join(map(str, self.parameters.values())):
+            return self.label
+        return ", ".join(f"{name} = {value}" for name, value in self.parameters.items())
+
 
 @dataclass(frozen=True)
 class Test:

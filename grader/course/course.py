@@ -137,8 +137,9 @@ class Course:
         return kept if kept.is_file() else self.stub_file(unit)
 
     def stubs(self) -> dict[str, str]:
-        """The text of each unit's original stubs."""
-        return {unit.name: self.pristine(unit.name).read_text("utf-8") for unit in self.units}
+        """The text of each unit's original stubs; in a clone, a renamed file has none."""
+        files = {unit.name: self.pristine(unit.name) for unit in self.units}
+        return {unit: path.read_text("utf-8") for unit, path in files.items() if path.is_file()}
 
     def afterwards_file(self, unit: str) -> Path:
         """The file of texts to read after exercises of a unit are solved; it may be missing."""

@@ -13,8 +13,11 @@ from grader.wire import Argument, Found, Place, Use
 from grader.wire.definitions import EVASIONS, GIVES_NEW, HIDING_MODULES
 
 EXISTS = "The exercise is there"
+NOT_THERE = "The exercise is not there yet"
+UNREADABLE = "The exercise cannot be read"
 SIGNATURE = "It takes the arguments that the statement lists"
-HEART = "It does what the exercise is about"
+OTHER_SIGNATURE = "It takes other arguments than the statement lists"
+WITHOUT_HEART_TITLE = "It misses what the exercise is about"
 WITHOUT_HEART = "an answer that breaks this rule keeps at most half of the points"
 UNTOUCHED = "still the stub: replace `raise NotImplementedError` with your own lines"
 UNTOUCHED_CELL = "still the stub: write your own lines, run the cell, and check again"
@@ -73,7 +76,7 @@ def unready(name: str, bases: Mapping[str, Unready], in_cells: bool = False) -> 
 
 def bases_title(bases: Iterable[str]) -> str:
     """The title of the check on an exercise's bases, which are the exercises that it uses."""
-    return f"The exercises that it uses are right: {rows.listed([*bases], 'and')}"
+    return f"Start with what it uses: {rows.listed([*bases], 'and')}"
 
 
 def broken(found: Found) -> str:
@@ -111,10 +114,12 @@ def raised(
     place: Place | None,
     operands: Mapping[str, Sequence[int]],
     sizes: Mapping[str, int],
+    caller: Place | None = None,
 ) -> str:
     """The message for an exception from student code.
 
-    `operands` and `sizes` are the mappings that `shapes.explained` takes.
+    `operands` and `sizes` are the mappings that `shapes.explained` takes. `caller` is the line that
+    called the function in which `place` is.
     """
     where = f"{at(place)} " if place else "it "
     if kind == "NotBound":  # the text is our own sentence
@@ -134,7 +139,8 @@ def raised(
     first = f"{where}raised {kind}" + (f": {text}" if text else "")
     meanings = (meaning for pattern, meaning in MEANINGS.items() if re.search(pattern, text))
     meaning = shapes.explained(text, operands, sizes) or next(meanings, None)
-    return "\n".join(part for part in (first, line, meaning) if part)
+    called = f"{at(caller)} called this function\n  {caller.text}" if caller else ""
+    return "\n".join(part for part in (first, line, called, meaning) if part)
 
 
 def with_prints(message: str | None, printed: str) -> str | None:
@@ -204,9 +210,10 @@ def seen_in(title: str, case: str, sentence: str) -> str:
     return f"In the check {check}: {sentence[0].lower()}{sentence[1:]}"
 
 
-def forbidden_title(titles: Sequence[str]) -> str:
+def forbidden_title(titles: Sequence[str], used: bool = False) -> str:
     """The title of the check for forbidden operations."""
-    return f"It is written without torch's own {rows.listed(titles, 'or')}"
+    what = f"torch's own {rows.listed(titles, 'or')}"
+    return f"It uses {what}" if used else f"It is written without {what}"
 
 
 def forbidden(uses: Sequence[Use]) -> str:

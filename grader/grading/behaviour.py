@@ -46,7 +46,7 @@ class Observed:
 
     sentences: tuple[str, ...]
     test: str  # the check's key
-    case: str  # the label of the check's case
+    case: str  # the check's case, in words
 
 
 def behaves(desk: Desk, seat: Seat, exercise: str) -> Observed | None:
@@ -110,7 +110,7 @@ def _examples(desk: Desk, exercise: str) -> Iterator[tuple[str, Example]]:
                 calls = play(desk, seat, test, case, words=False).calls
             made = [one.call for one in calls if isinstance(one, StudentCall)]
             for example in examples(exercise, made):
-                yield test.rung, msgspec.structs.replace(example, test=test.key, case=case.label)
+                yield test.rung, msgspec.structs.replace(example, test=test.key, case=case.words)
 
 
 def _true(desk: Desk, definitions: Mapping[str, Any], exercise: str, example: Example) -> Facts:

@@ -275,7 +275,7 @@ class Climb:
         titles = [self._desk.course.file.operations[group].title for group in groups]
         return TestResult(
             OPERATIONS,
-            sentences.forbidden_title(titles),
+            sentences.forbidden_title(titles, used=bool(uses)),
             "failed" if uses else "passed",
             hidden=False,
             message=sentences.forbidden(uses) if uses else None,
@@ -297,7 +297,7 @@ class Climb:
         tests = [test for test in self._desk.tests[self.name] if test.hidden is hidden]
         for test, case, played in self.cases(tests):
             self._answers[test.key, case.label] = played.given
-            judged, at = self.unless_evaded(test, played), "" if played.passed else case.label
+            judged, at = self.unless_evaded(test, played), "" if played.passed else case.words
             broken: Mapping[str, str] = {}
             if judged.misshapen:
                 self._misshapen.add(test.key)
@@ -384,16 +384,19 @@ def _following(desk: Desk, name: str, attempts: Mapping[str, _Attempt]) -> list[
 
 
 def _exists(found: wire.Found, in_cells: bool) -> TestResult:
-    status: TestStatus
-    message: str | None
     match found.status:
         case "found":
-            status, message = "passed", "\n".join(found.notes) or None
+            return _there("passed", "\n".join(found.notes) or None)
         case "stub" | "missing":
-            status, message = "missing", sentences.still_missing(found, in_cells)
+            return _there("missing", sentences.still_missing(found, in_cells))
         case "broken":
-            status, message = "error", sentences.broken(found)
-    return TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=message)
+            return _there("error", sentences.broken(found))
+
+
+def _there(status: TestStatus, message: str | None) -> TestResult:
+    titles = {"passed": sentences.EXISTS, "missing": sentences.NOT_THERE}
+    title = titles.get(status, sentences.UNREADABLE)
+    return TestResult(EXISTS, title, status, hidden=False, message=message)
 
 
 def _signature(found: wire.Found, contract: Contract, users: Sequence[str]) -> TestResult:
@@ -402,7 +405,7 @@ def _signature(found: wire.Found, contract: Contract, users: Sequence[str]) -> T
         message = f"{message}\n{sentences.perhaps_helper(users)}"
     return TestResult(
         SIGNATURE,
-        sentences.SIGNATURE,
+        sentences.OTHER_SIGNATURE if message else sentences.SIGNATURE,
         "failed" if message else "passed",
         hidden=False,
         message=message,
@@ -491,7 +494,7 @@ def _missed(desk: Desk, name: str, results: Sequence[TestResult]) -> list[str]:
 def _heart(desk: Desk, name: str, missed: Sequence[str]) -> TestResult:
     return TestResult(
         HEART,
-        sentences.HEART,
+        sentences.WITHOUT_HEART_TITLE,
         "failed",
         message=sentences.WITHOUT_HEART,
         rules=desk.rules(name, missed),
@@ -499,6 +502,6 @@ def _heart(desk: Desk, name: str, missed: Sequence[str]) -> TestResult:
 
 
 def _without_tests(desk: Desk, name: str, lost: StudentLost, status: TestStatus) -> ExerciseResult:
-    first = TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=lost.text)
+    first = _there(status, lost.text)
     rest: TestStatus = "missing" if status == "missing" else "skipped"
     return _scored(desk, name, [first], [_result(test, rest) for test in desk.tests[name]])

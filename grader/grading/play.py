@@ -110,8 +110,8 @@ def _ended(desk: Desk, seat: Seat, test: Test, error: BaseException, words: bool
             used = kind == "ForbiddenOperation"
             if used and seat.calls.note_use(test.exercise, text, error.place):
                 return Transcript("skipped")  # the check for forbidden operations reports it
-            place = seat.session.line(error.place)
-            message = sentences.raised(kind, text, place, error.operands, error.sizes)
+            place, caller = seat.session.line(error.place), seat.session.line(error.caller)
+            message = sentences.raised(kind, text, place, error.operands, error.sizes, caller)
             return Transcript("error", message)
         case StudentLost(status=status, text=text):
             return Transcript(status, text)

@@ -126,5 +126,5 @@ class Sheet:
 def _without_places(value: CallResult) -> CallResult:
     """An exception without its line in a known answer's file; any other result as it is."""
     if isinstance(value, wire.Raised):
-        return msgspec.structs.replace(value, place=None, uses=[])
+        return msgspec.structs.replace(value, place=None, caller=None, uses=[])
     return value

@@ -35,6 +35,7 @@ from grader.wire.source import (
     Condition,
     SourceFile,
     TopStatement,
+    modules_of,
     read_file,
 )
 
@@ -68,6 +69,7 @@ class LoadedSubmission:
         self._others = {other.name: other for other in others}
         self._unit_of = {exercise.name: exercise.unit for exercise in (*wanted, *others)}
         self.files = [read_file(source, checks=checks) for source in sources]
+        self.modules = modules_of(self.files)
         self._candidates: dict[str, Sequence[TopStatement]] = {}  # see `find_definitions`
         self._made: set[str] = set()  # exercises whose statements have run
         self._found: dict[str, Found] = {}
@@ -307,7 +309,7 @@ class LoadedSubmission:
 
     def _own_file(self, module: str) -> SourceFile | None:
         """The submission's file that a module's dotted name means, or None."""
-        return next((file for file in self.files if file.stem == _stem(module)), None)
+        return self.modules.get(_stem(module))
 
     # --- running only the statements that are needed ---------------------------------------------
 
@@ -369,8 +371,8 @@ class LoadedSubmission:
         if statement.is_import:
             words = set(re.findall(r"\w+", ast.unparse(statement.node)))
             yield from (w for w in map(self.winner, words) if w is not None)
-            for file in self.files:
-                if file is not statement.file and file.stem in words:
+            for name, file in self.modules.items():
+                if file is not statement.file and name in words:
                     yield from file.statements
 
     def _run(self, statements: Sequence[TopStatement]) -> None:
@@ -479,11 +481,11 @@ class OwnFiles:
     def __init__(self, submission: LoadedSubmission, *, first: bool = False) -> None:
         self._submission = submission
         self._first = first
-        self._files = {file.stem: file for file in submission.files}
+        self._files = submission.modules
 
     @cached_property
     def _prefixes(self) -> frozenset[str]:
-        return _prefixes(self._submission.files)
+        return _prefixes(self._submission.files, self._files)
 
     def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
         """See importlib.abc.MetaPathFinder."""
@@ -530,9 +532,8 @@ class _OwnModule(types.ModuleType):
         return self.__dict__["_lookup"](name)
 
 
-def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
+def _prefixes(files: Sequence[SourceFile], stems: Collection[str]) -> frozenset[str]:
     """Package names under which the submission's files import each other."""
-    stems = {file.stem for file in files}
     prefixes: set[str] = set()
     for node in (n for f in files for s in f.statements for n in s.nodes):
         modules: list[str] = []

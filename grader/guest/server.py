@@ -25,6 +25,7 @@ from grader.guest.operands import operands_of
 from grader.guest.operations import ForbiddenOperation, forbid
 from grader.guest.trace import (
     Record,
+    called_at,
     follow_threads,
     is_stated,
     names_at,
@@ -343,13 +344,13 @@ class Guest:
         elif isinstance(error, NameError) and self.submission is not None and error.name:
             text = self.submission.why_missing(str(error.name), names_at(error))
             text = text[: wire.MAX_TEXT]
-        place = self._place(raised_at(error))
+        place, caller = self._place(raised_at(error)), self._place(called_at(error))
         unfinished = (NotImplementedError, NotBound, ForbiddenOperation)
         ordinary = isinstance(error, Exception) and not isinstance(error, unfinished)
         by_torch = any(error is failure for failure in self._failures) and not is_stated(error)
         sizes = isinstance(error, (RuntimeError, IndexError, TypeError)) and not is_stated(error)
         operands = operands_of(error) if sizes else {}
-        return wire.Raised(kind, text, place, ordinary, by_torch, uses, operands)
+        return wire.Raised(kind, text, place, ordinary, by_torch, uses, operands, caller)
 
 
 # --- modules, read from nn.Module's own attributes, so that no method of the student's runs ------

@@ -429,6 +429,22 @@ def raised_at(error: BaseException) -> tuple[str, int] | None:
     return (_code_of(step).co_filename, step.tb_lineno) if step else None
 
 
+def called_at(error: BaseException) -> tuple[str, int] | None:
+    """The file and line that called the function of `raised_at`; None if a test called it.
+
+    If the function calls itself, this is the line of another function.
+    """
+    last, step, found = innermost(error), _traceback_of(error), None
+    if last is None:
+        return None
+    while step is not None and step is not last:
+        code = _code_of(step)
+        if code.co_filename.startswith(CODE_PREFIX) and code is not _code_of(last):
+            found = code.co_filename, step.tb_lineno
+        step = step.tb_next
+    return found
+
+
 def names_at(error: BaseException) -> Sequence[str]:
     """The local names of the submission's innermost function in an exception's traceback."""
     step = innermost(error)

@@ -16,7 +16,7 @@ from grader.intake.files import (
     on_disk,
     read_files,
 )
-from grader.intake.names import skipped
+from grader.intake.names import SOURCES, real_name, skipped, suffix
 from grader.intake.submission import Submission
 from grader.records.bundles import is_other, sums
 from grader.records.faults import CallError
@@ -45,6 +45,18 @@ def own_files(course: Course) -> list[FoundFile]:
         found[name] = taken if name in found else on_disk(path, name)
     # In the order of the zip's files, so that checking and grading use the same definitions.
     return [found[name] for name in sorted(found, key=lambda name: name.split("/"))]
+
+
+def misnamed(course: Course) -> list[str]:
+    """A line for each source file of a student's that is left out, with the reason.
+
+    A file such as ``gpt.py.txt`` is a source file under another name.
+    """
+    return [
+        f"{file.name}: {file.why}"
+        for file in own_files(course)
+        if isinstance(file, Problem) and suffix(real_name(file.name)) in SOURCES
+    ]
 
 
 def own_folders(course: Course) -> tuple[Path, Path]:

@@ -109,7 +109,6 @@ def _choose(
     likely.sort(key=lambda one: habits.index(one.habit), reverse=True)
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
-    gaps: list[tuple[float, Adoption]] = []
     for some in chain(_in_messages(likely), _in_messages(others)):
         trials = [_values(one, matrices, theirs) for one in some]
         results = _results(theirs, trials, arguments)

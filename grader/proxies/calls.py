@@ -39,8 +39,12 @@ class StudentRaised(Exception):
         by_torch: bool = False,
         operands: Mapping[str, tuple[int, ...]] | None = None,
         sizes: Mapping[str, int] | None = None,
+        caller: wire.Place | None = None,
     ) -> None:
-        """`operands` maps names of tensors to shapes; `sizes` has the contract's dimensions."""
+        """`operands` maps names of tensors to shapes; `sizes` has the contract's dimensions.
+
+        `caller` is the student's line that called the function in which `place` is.
+        """
         super().__init__(f"{kind}: {text}")
         self.by_torch = by_torch
         self.operands = operands or {}
@@ -48,6 +52,7 @@ class StudentRaised(Exception):
         self.kind = kind
         self.text = text
         self.place = place
+        self.caller = caller
         self.ordinary = ordinary
 
 
@@ -159,7 +164,7 @@ class Calls:
             self.seen.results.append(_without_numbers(value) if own_weights else value)
         elif isinstance(outcome, wire.Raised):
             # The record must not depend on the names of the student's variables.
-            self.seen.results.append(msgspec.structs.replace(outcome, operands={}))
+            self.seen.results.append(msgspec.structs.replace(outcome, operands={}, caller=None))
         elif isinstance(outcome, wire.Gradients):
             self.seen.results += outcome.inputs
         if not isinstance(outcome, wire.Done):
@@ -452,7 +457,14 @@ def unexpected(outcome: wire.Outcome, sizes: Mapping[str, int] | None = None) ->
             for name, shape in islice(outcome.operands.items(), wire.MAX_OPERANDS)
         }
         return StudentRaised(
-            kind, text, outcome.place, outcome.ordinary, outcome.by_torch, operands, sizes
+            kind,
+            text,
+            outcome.place,
+            outcome.ordinary,
+            outcome.by_torch,
+            operands,
+            sizes,
+            outcome.caller,
         )
     return StudentLost("crashed", "the reply was of the wrong type")
 

@@ -72,7 +72,7 @@ class Example(msgspec.Struct, frozen=True):
     made_with: list[wire.Input]
     arguments: list[wire.Input]
     test: str = ""  # the key of the check
-    case: str = ""  # the label of the check's case
+    case: str = ""  # the check's case, in words
 
 
 # --- examples ------------------------------------------------------------------------------------

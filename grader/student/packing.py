@@ -13,8 +13,8 @@ from grader.feedback.terminal import all_asked
 from grader.feedback.verdict import Verdict, verdict_of
 from grader.intake import read_submission
 from grader.intake.files import MAX_FILE, Listed, Unreadable, too_large
-from grader.intake.names import SOURCES, ZIP, suffix
-from grader.intake.own import own_files
+from grader.intake.names import ZIP, suffix
+from grader.intake.own import misnamed, own_files
 from grader.records.faults import CallError, HostFault
 from grader.records.files import write_whole, zipped
 from grader.records.grade import ExerciseResult
@@ -24,6 +24,7 @@ from grader.student.progress import Progress
 from grader.unsandboxed.worker import BackendName
 
 ZIP_NAME = "answers.zip"  # by default
+MOST_REASON = 200  # characters of the reason why an answer is wrong
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Pac
     """
     _require_room(to)
     read: dict[str, bytes] = {}
-    unread: list[str] = []
+    unread = misnamed(course)
     for file in own_files(course):
         if isinstance(file, Listed):
             try:
@@ -53,8 +54,6 @@ def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Pac
                 read[file.name] = file.read()
             except (OSError, Unreadable) as error:
                 unread.append(f"{file.name}: {error}")
-        elif suffix(file.name) in SOURCES:
-            unread.append(f"{file.name}: {file.why}")
     if not read:
         raise CallError(f"there is no unit file and no notebook in {course.folder}")
     data = zipped(read)
@@ -119,13 +118,12 @@ def settle(
 
 
 def _first(verdict: Verdict) -> str:
-    """The first finding: a message of the grader itself, or the title of a failed test."""
+    """The reason of the first finding in a line."""
     if not verdict.wrong:
         return "it is not yet right"
     finding = verdict.wrong[0]
-    if finding.engines_own:
-        return finding.message.partition("\n")[0]
-    return f'this check does not pass: "{finding.title}"'
+    first = finding.message.partition("\n")[0] or finding.wording.sentence
+    return first if len(first) <= MOST_REASON else f"{first[:MOST_REASON]} …"
 
 
 def _require_room(to: Path) -> None:

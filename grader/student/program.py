@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grader.course.course import Course
+from grader.intake.files import Listed
+from grader.intake.own import own_files
 from grader.records.faults import CallError
 from grader.wire import SourceText
 from grader.wire.definitions import is_untouched, skeleton
-from grader.wire.source import DEFINITIONS, Condition, read_file
+from grader.wire.source import DEFINITIONS, Condition, original_stem, read_file
 
 SHOWN = 60  # a message quotes at most this many characters of a line of code
 
@@ -25,7 +27,7 @@ def run_file(course: Course, name: str) -> int:
     """
     unit, path = _file_of(course, name)
     if not path.is_file():
-        raise CallError(_gone(unit, path))
+        raise CallError(_gone(course, unit, path))
     return subprocess.run([sys.executable, str(path)], check=False).returncode
 
 
@@ -41,7 +43,7 @@ def left_out(course: Course, name: str) -> Iterator[str]:
         running = (one for one in file.statements if one.may_run and not isinstance(one, Condition))
         statements = [statement.node for statement in running]
     except FileNotFoundError:
-        yield _gone(unit, path)
+        yield _gone(course, unit, path)
         return
     except (OSError, UnicodeDecodeError):  # the verdict reports the error
         return
@@ -68,7 +70,12 @@ def _file_of(course: Course, name: str) -> tuple[str, Path]:
     return unit, course.stub_file(unit)
 
 
-def _gone(unit: str, path: Path) -> str:
+def _gone(course: Course, unit: str, path: Path) -> str:
+    copies = [
+        f.name for f in own_files(course) if isinstance(f, Listed) and original_stem(f.name) == unit
+    ]
+    if copies:
+        return f"{path.name} does not exist, and {copies[-1]} counts in its place: rename it?"
     return f"{path.name} does not exist: grader reset {unit} brings back its stubs"
 
 

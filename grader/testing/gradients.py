@@ -13,7 +13,7 @@ from grader.course.tolerances import GRADIENTS
 from grader.feedback.differences.pair import differing
 from grader.proxies.adoption import joined_gradients
 from grader.proxies.remote import RemoteModule
-from grader.testing.values import agree, assert_agrees
+from grader.testing.values import agree, argument_name, assert_agrees
 
 
 def assert_gradients_agree(
@@ -35,7 +35,7 @@ def assert_gradients_agree(
     pairs = zip(their_arguments, our_arguments, strict=True)
     for number, (their_leaf, our_leaf) in enumerate(pairs, start=1):
         if isinstance(our_leaf, Tensor) and our_leaf.grad is not None:
-            _compare_gradient(their_leaf.grad, our_leaf.grad, f"argument {number}")
+            _compare_gradient(their_leaf.grad, our_leaf.grad, argument_name(theirs, number))
     if isinstance(theirs, RemoteModule) and theirs.adoption is not None:
         assert isinstance(ours, nn.Module)
         found = list(joined_gradients(theirs, ours))

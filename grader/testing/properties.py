@@ -12,7 +12,7 @@ from grader.course.contract import ContractBroken
 from grader.course.tolerances import UNMOVED, Tolerance
 from grader.proxies.calls import Observation, StudentRaised
 from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule
-from grader.testing.values import agree, assert_that
+from grader.testing.values import agree, argument_name, assert_that
 from grader.wire.models import TableModel
 from grader.wire.payload import tensors_of
 
@@ -45,13 +45,13 @@ def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any)
                 "a tensor passed earlier was changed in place: build a new tensor instead"
             )
         owner = owners[number]
-        raise AssertionError(_what_to_do(f"argument {owner}", arguments[owner - 1]))
+        raise AssertionError(_what_to_do(argument_name(call, owner), arguments[owner - 1]))
 
 
 def _what_to_do(which: str, argument: Any) -> str:
     """The message for an argument that was changed."""
     if isinstance(argument, TableModel):
-        return f"the weights of {which}, the model, were changed: only call it"
+        return f"the weights of {which} were changed: only call it"
     if isinstance(argument, Tensor):
         return f"{which} was changed in place: build a new tensor instead"
     kind = "dictionary" if isinstance(argument, dict) else type(argument).__name__

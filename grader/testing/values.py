@@ -12,12 +12,25 @@ from grader.course.contract import describe
 from grader.course.tolerances import DIGITS, GRADIENTS, SLOPES, Tolerance
 from grader.feedback.differences.pair import differing
 from grader.feedback.disagreement import Disagreement
+from grader.proxies.remote import RemoteFunction, RemoteModule
 
 THROUGH_FLOAT32 = (
     "float64 carries 16 digits, but fewer of yours are right: does a value pass through "
     "float32, as by .float() or a new tensor without a dtype? Or do you add something small, "
     "such as an eps?"
 )
+
+
+def argument_name(call: Callable[..., Any], number: int) -> str:
+    """An argument of a call, counted from 1, by its name in the statement.
+
+    If the test wraps the student's code in a function of its own, the name is unknown.
+    """
+    if isinstance(call, RemoteFunction | RemoteModule):
+        parameters = (call.contract.forward or call.contract.call).parameters
+        if number <= len(parameters):
+            return f"`{parameters[number - 1].name}`"
+    return f"argument {number}"
 
 
 def assert_that(condition: bool, message: str) -> None:

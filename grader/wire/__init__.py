@@ -266,6 +266,7 @@ class Raised(msgspec.Struct, frozen=True, tag="raised"):
     uses: Annotated[list[Use], _few] = []
     # Shapes of the tensors in the failing expression, by name; shown only together with the text.
     operands: Annotated[dict[Name, Annotated[tuple[int, ...], _few]], _few] = {}
+    caller: Place | None = None  # the line that called the function in which `place` is
 
 
 class ParameterInfo(msgspec.Struct, frozen=True):

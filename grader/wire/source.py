@@ -16,7 +16,7 @@ import sys
 import types
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -325,6 +325,26 @@ def _newer(error: BaseException, line: str) -> str:
             later = ".".join(map(str, version))
             return f" {here}, which the grader runs (Python {later} may accept it)"
     return ""
+
+
+# The marks of a copy in a file's name: of browsers, Canvas, Windows, macOS and Jupyter.
+COPIES = re.compile(r"(?:Copy of )?(.+?)(?:[ _-]?\(\d+\)|-\d+|(?: -)?[ _-][Cc]opy(?:[ _-]?\d+)?)?")
+
+
+def modules_of(files: Sequence[SourceFile]) -> dict[str, SourceFile]:
+    """The files by the names under which they can be imported.
+
+    A file that a download renamed, such as ``inference (1).py``, is also found as ``inference``,
+    unless there is a file of that name. Of several copies, the last is found.
+    """
+    return {original_stem(file.name): file for file in files} | {file.stem: file for file in files}
+
+
+def original_stem(name: str) -> str:
+    """The stem of a file's name without the marks of a copy: ``inference``."""
+    stem = PurePosixPath(name).stem
+    found = COPIES.fullmatch(stem)
+    return re.sub(r"\W", "_", found[1] if found else stem)
 
 
 def read_file(source: SourceText, *, checks: bool = True) -> SourceFile:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.course.collection import Test, collect
+from grader.course.collection import Case, Test, collect
 from grader.course.course import Course, load_course
 from grader.grading.desk import Desk
 from grader.grading.ladder import Climb
@@ -453,3 +453,11 @@ def test_the_pytest_command_finds_the_kits_fixtures_by_itself(
     assert ran.returncode == 1, ran.stdout
     ours = with_our_runner(desk, submission)
     agree({name: ended for name, ended in ours.items() if "center" in name}, report)
+
+
+def test_a_label_of_bare_numbers_is_shown_with_their_names() -> None:
+    steps = {"step": 2, "decay": 0.2}
+    assert Case("2-0.2", steps).words == "step = 2, decay = 0.2"
+    assert Case("the second step", steps).words == "the second step"
+    assert Case("a row", {"rows": "a row"}).words == "a row"
+    assert Case("", {}).words == ""

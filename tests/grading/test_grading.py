@@ -67,6 +67,23 @@ def desk_with(
         yield open_it
 
 
+# --- errors --------------------------------------------------------------------------------------
+
+
+def test_an_error_in_a_helper_shows_the_line_that_called_it(desk: Desk) -> None:
+    text = (
+        "def mean_of(x, size):\n    return x.view(size).mean()\n"
+        "def center(x):\n    return x - mean_of(x, (7, 9))\n"
+    )
+    tests = exercise(grade_text(desk, text), "center").tests
+    told = next(test.message or "" for test in tests if test.status == "error")
+    first, line, called, calling, *_ = told.splitlines()
+    assert first.startswith("ada.py line 2 raised RuntimeError")
+    assert line == "  return x.view(size).mean()"
+    assert called == "ada.py line 4 called this function"
+    assert calling == "  return x - mean_of(x, (7, 9))"
+
+
 # --- right, untouched, absent --------------------------------------------------------------------
 
 
@@ -234,7 +251,7 @@ def test_the_case_that_failed_is_named(desk: Desk, right: str) -> None:
     text = f"{right}\n\ndef center(x):\n    return x - x.mean() if len(x) < 9 else x\n"
     value = result_of(grade_text(desk, text), "center", "test_center_agrees_with_the_reference")
     assert value.status == "failed"
-    assert (value.message_with_case or "").startswith("[9] ")
+    assert (value.message_with_case or "").startswith("[tokens = 9] ")
 
 
 # --- how a test can end --------------------------------------------------------------------------

@@ -46,6 +46,27 @@ def test_a_submissions_files_import_each_other(
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "tools (1).py", "tools(2).py", "tools-1.py", "tools copy.py", "tools - Copy.py",
+        "tools-Copy1.ipynb", "Copy of tools.ipynb",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("statement", ["from tools import shift", "from exercises.tools import *"])
+def test_a_file_that_a_download_renamed_is_found_by_its_own_name(
+    sit: Sit, center: Ask, name: str, statement: str
+) -> None:
+    text = f"{statement}\n{center_that_gives('shift')}"
+    assert center(sit({"basics.py": text, name: "shift = 5"})) == 5
+
+
+def test_a_file_of_the_very_name_comes_before_a_copy(sit: Sit, center: Ask) -> None:
+    text = f"from tools import shift\n{center_that_gives('shift')}"
+    files = {"basics.py": text, "tools (1).py": "shift = 6", "tools.py": "shift = 5"}
+    assert center(sit(files)) == 5
+
+
+@pytest.mark.parametrize(
     "line",
     ["from tools import shift", "from .tools import shift", "import tools as t; shift = t.shift"],
 )

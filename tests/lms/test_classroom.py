@@ -220,7 +220,7 @@ def test_a_unit_that_is_right_passes(in_step: Path) -> None:
 def test_an_untouched_unit_says_what_to_do(in_step: Path) -> None:
     check_unit("layers")
     first, *_ = result_beside(in_step.parent)["tests"]
-    assert (first["name"], first["status"]) == ("Projection: The exercise is there", "fail")
+    assert (first["name"], first["status"]) == ("Projection: The exercise is not there yet", "fail")
     assert first["message"].startswith("still the stub")
 
 

@@ -46,6 +46,22 @@ def free(x):
     assert error.kind == "RuntimeError"
     assert "shape '[7, 7]' is invalid" in error.text
     assert error.place == wire.Place("answers.py", 5, "return y.view(7, 7)")
+    assert error.caller == wire.Place("answers.py", 7, "return helper(x)")
+
+
+def test_a_function_that_calls_itself_arrives_with_the_line_of_another(open_seat: OpenSeat) -> None:
+    source = """
+def helper(x, depth):
+    return helper(x, depth - 1) if depth else x / nothing
+def free(x):
+    return helper(x, 3)
+"""
+    error = raised_by(open_seat, source)
+    assert error.caller == wire.Place("answers.py", 5, "return helper(x, 3)")
+
+
+def test_an_error_in_the_answer_itself_was_called_by_no_line(open_seat: OpenSeat) -> None:
+    assert raised_by(open_seat, "def free(x):\n    return x / nothing").caller is None
 
 
 def test_a_name_that_is_nowhere_is_told_as_such(open_seat: OpenSeat) -> None:

@@ -88,11 +88,11 @@ def test_what_was_seen_of_a_submission_lasts_when_the_next_test_begins(open_seat
     assert Student(seat.calls).free.observe(torch.zeros(3, 4)).changed == {0}
 
 
-def test_a_change_inside_a_nest_is_told_with_the_arguments_number(open_seat: OpenSeat) -> None:
+def test_a_change_inside_a_nest_is_told_with_the_arguments_name(open_seat: OpenSeat) -> None:
     source = "import torch\ndef remember(x, cache):\n    cache[1].add_(1)\n    return x, cache"
     student = open_seat(source, remember).student()
     assert_input_unchanged(student.remember, torch.ones(0), (torch.ones(0), torch.ones(0)))
-    with pytest.raises(AssertionError, match="argument 2 was changed in place: build a new tuple"):
+    with pytest.raises(AssertionError, match="`cache` was changed in place: build a new tuple"):
         assert_input_unchanged(student.remember, torch.ones(0), (torch.ones(3), torch.ones(3)))
 
 
@@ -113,7 +113,7 @@ def test_who_changes_a_cache_is_asked_for_a_new_one(
 
     source = f"def go_on(x, cache):\n    {change}\n    return x, cache"
     student = open_seat(source, go_on).student()
-    told = f"argument 2 was changed in place: build a new {kind} with new tensors, and leave"
+    told = f"`cache` was changed in place: build a new {kind} with new tensors, and leave"
     with pytest.raises(AssertionError, match=told):
         assert_input_unchanged(student.go_on, torch.ones(3), cache)
 
@@ -124,7 +124,7 @@ def test_a_changed_cache_is_one_mistake_whatever_it_is_made_of(open_seat: OpenSe
 
     def gave(source: str, cache: Any) -> tuple[CallResult, ...]:
         seat = open_seat(f"def go_on(x, cache):\n    {source}\n    return x, cache", go_on)
-        with pytest.raises(AssertionError, match="argument 2 was changed"):
+        with pytest.raises(AssertionError, match="`cache` was changed"):
             assert_input_unchanged(seat.student().go_on, torch.ones(3), cache)
         return seat.calls.seen.evidence()
 

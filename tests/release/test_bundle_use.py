@@ -49,7 +49,7 @@ CUT_OFF = {
         "averaging",
         "import torch\ndef running_mean_loop(x):\n    x = x.detach()\n"
         "    return torch.stack([x[:, : t + 1].mean(1) for t in range(x.shape[1])], 1)\n",
-        "no gradient reaches argument 1",
+        "no gradient reaches `x`",
     ),
     "SelfAttention_v2": (
         "self_attention",
@@ -60,7 +60,7 @@ CUT_OFF = {
         "    def forward(self, x):\n"
         "        scores = self.W_query(x) @ self.W_key(x).mT / self.W_key.out_features**0.5\n"
         "        return scores.softmax(-1).detach() @ self.W_value(x)\n",
-        "the gradient of argument 1:",
+        "the gradient of `x`:",
     ),
 }
 

@@ -272,7 +272,7 @@ def test_an_earlier_exercise_that_is_at_fault_is_named_first(cell: Cell, how: st
     result = cell('grader.check("softmax_naive")')
     assert [one.name for one in result.results] == ["softmax_naive"]
     assert said in words(page(result).text)
-    assert said in words(repr(result)).partition("✗ The exercises that it uses are right: ")[2]
+    assert said in words(repr(result)).partition("✗ Start with what it uses: ")[2]
 
 
 @pytest.mark.parametrize("end", ["gives_the_weights_of_the_example", "keeps_float64"])

@@ -18,6 +18,7 @@ from tests.conftest import Grader, Ran
 from tests.support.places import TINY
 
 WRONG = "def center(x):\n    return x + x.mean()\n"
+SOLVED = (TINY / "solutions" / "basics.py").read_text("utf-8")
 RIGHT = "def center(x):\n    return x - x.mean()\n"
 Pack = Callable[..., Ran]
 
@@ -283,3 +284,36 @@ def test_check_says_which_one_counts(grader: Grader, folder: Path) -> None:
     told = "the one in notebooks/basics.ipynb counts"
     assert told in grader("check", "center", "--course", folder).out
     assert told in grader("check", "--course", folder).out
+
+
+# --- renamed files -------------------------------------------------------------------------------
+
+
+def test_a_file_that_a_browser_renamed_is_found_alike_by_list_check_and_pack(
+    grader: Grader, pack: Pack, folder: Path
+) -> None:
+    (folder / "basics.py").rename(folder / "basics (1).py")
+    assert "to submit: basics (1).py, layers.py" in pack().out
+    assert grader("check", "--course", folder).code == 0
+    listed = grader("list", "--course", folder)
+    assert listed.out.count("✓") == 4
+    asked = grader("check", "center", "--course", folder).out
+    assert "basics.py does not exist, and basics (1).py counts in its place: rename it?" in asked
+
+
+def test_a_file_that_nobody_reads_under_its_name_is_told_alike(
+    grader: Grader, pack: Pack, folder: Path
+) -> None:
+    (folder / "basics.py").rename(folder / "basics.py.txt")
+    line = "basics.py.txt: not read under this name: call it basics.py"
+    for ran in (pack(), grader("check", "--course", folder), grader("list", "--course", folder)):
+        assert line in ran.out
+
+
+def test_pack_gives_the_reason_and_not_the_title_of_a_check(pack: Pack, folder: Path) -> None:
+    write(
+        folder, "basics.py", f"{without(SOLVED, 'center')}\n\ndef center(x):\n    return x * 1.7\n"
+    )
+    (line,) = [line for line in pack().out.splitlines() if line.startswith("wrong: center")]
+    assert "elements differ" in line or "every value" in line
+    assert "does not pass" not in line
