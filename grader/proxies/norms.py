@@ -90,7 +90,7 @@ def readings(infos: Sequence[ParameterInfo], wanted: Sequence[Norm]) -> list[Rea
     if len(sure) == lacking:
         return [_reading([*modules, *(held.as_norm() for held in sure)], infos)]
     matrices = [_words(i.path[start:]) - GAIN for i in infos if i not in vectors]
-    by_name = [*modules, *_bare_norms(bare, lacking, start, matrices)]
+    by_name = [*modules, *_bare_norms(bare, lacking, each, start, matrices)]
     lacks = len(by_name) < len(wanted) or any(
         role.shift and not norm.shift for role, norm in zip(wanted, by_name, strict=False)
     )
@@ -136,6 +136,7 @@ def _by_owner(
 def _bare_norms(
     vectors: Sequence[ParameterInfo],
     count: int,
+    each: int,  # 2 if the norms have a shift
     start: int,
     matrices: Sequence[frozenset[str]],  # words in the names of the block's matrices
 ) -> list[Norm]:
@@ -147,7 +148,7 @@ def _bare_norms(
     norms = []
     # Names that clearly mean a shift come before names that may mean a layer's bias.
     shifts.sort(key=lambda info: not words[info.path] & {"shift", "beta", "norm", "ln"})
-    others = gains[count:]
+    others = gains[count:] if each == 2 else []
     for gain in gains[:count]:
         stem = words[gain.path] - GAIN - NORM
         able = [s for s in shifts if words[s.path] - SHIFT - NORM == stem]

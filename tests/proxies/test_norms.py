@@ -66,6 +66,17 @@ GAINS = {
         "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.gains[1], 1e-6))",
         "Gains",
     ),
+    "gains beside a bias with a name of its own": block(
+        "self.heads, self.bo = heads, nn.Parameter(torch.zeros(d))\n"
+        "self.q, self.k, self.v, self.o = (nn.Linear(d, d, bias=False) for _ in range(4))\n"
+        "self.ff = Mlp(d, hidden)\n"
+        "self.attn_norm = nn.Parameter(torch.ones(d))\n"
+        "self.ffn_norm = nn.Parameter(torch.ones(d))",
+        "y = F.rms_norm(x, x.shape[-1:], self.attn_norm, 1e-6)\n"
+        "x = x + self.o(attend(self.q(y), self.k(y), self.v(y), self.heads)) + self.bo\n"
+        "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.ffn_norm, 1e-6))",
+        "Gains",
+    ),
     "torch's norms": block(
         "self.a, self.b = nn.RMSNorm(d, eps=1e-6), nn.RMSNorm(d, eps=1e-6)\n"
         "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
