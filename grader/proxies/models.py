@@ -45,6 +45,7 @@ from grader.proxies.trees import Layers, layers_of, size_of
 from grader.wire import ParameterInfo
 
 IN_LAYER = re.compile(r"(?P<layer>.+\.\d+)\.(?P<role>.+)")
+AFTER_NUMBER = re.compile(r"(?<=\d)_(?=[^\W\d])")  # in ``l0_q``: the name of a layer ends here
 # The two parameters that torch's weight_norm makes of one weight: today, and in its older form.
 WEIGHT_NORM = (
     re.compile(r"(.*)\.parametrizations\.\w+\.original[01]"),
@@ -91,12 +92,29 @@ def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption
     )
     found = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
     if not found:
+        in_steps = {AFTER_NUMBER.sub(".", info.path): info.path for info in wanted.parameters}
+        if {*in_steps} != {*in_steps.values()} and len(in_steps) == len(wanted.parameters):
+            infos = zip(wanted.parameters, in_steps, strict=True)
+            stepwise = tuple(msgspec.structs.replace(info, path=path) for info, path in infos)
+            for one in _with_layers(replace(wanted, parameters=stepwise), aliases):
+                yield _under_names(one, in_steps)
+            return
         raise Unadoptable(
             f"the model should have {len(inner)} layers, but has no {len(inner)} equal parts that "
             "each hold a layer's weights. Are the layers in an nn.ModuleList, and is every "
             "layer as wide as the statement says?"
         )
-    return in_turn([_among(layers, outer, inner, wanted, aliases) for layers in found])
+    yield from in_turn([_among(layers, outer, inner, wanted, aliases) for layers in found])
+
+
+def _under_names(found: Adoption, names: Mapping[str, str]) -> Adoption:
+    """The match with other names of the parameters."""
+    return replace(
+        found,
+        slots=tuple(replace(slot, path=names[slot.path]) for slot in found.slots),
+        layouts=frozenset((names[path], layout) for path, layout in found.layouts),
+        extra=tuple(names[path] for path in found.extra),
+    )
 
 
 def _among(

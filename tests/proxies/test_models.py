@@ -127,6 +127,25 @@ LAYERS = {
         "    x = x + self.downs[n](torch.tanh(self.ups[n](self.ln2[n](x))))\n"
         "return self.ln_f(x) @ self.tok_emb.weight.T",
     ),
+    "layers in names with a number, such as l0_q": model(
+        AROUND + "self.heads, self.layers = heads, layers\n"
+        "for n in range(layers):\n"
+        "    for name, shape in {\n"
+        "        'q': (d, d), 'k': (d, d), 'v': (d, d), 'o_w': (d, d), 'o_b': (d,),\n"
+        "        'up_w': (d, hidden), 'up_b': (hidden,), 'down_w': (hidden, d), 'down_b': (d,),\n"
+        "        'ln1_g': (d,), 'ln1_b': (d,), 'ln2_g': (d,), 'ln2_b': (d,),\n"
+        "    }.items():\n"
+        "        self.register_parameter(f'l{n}_{name}', nn.Parameter(torch.rand(shape)))\n"
+        "self.ln_f = nn.LayerNorm(d)",
+        ENTER + "for n in range(self.layers):\n"
+        "    of = lambda name: getattr(self, f'l{n}_{name}')\n"
+        "    y = norm(x, of('ln1_g'), of('ln1_b'))\n"
+        "    y = attend(y @ of('q'), y @ of('k'), y @ of('v'), self.heads)\n"
+        "    x = x + y @ of('o_w') + of('o_b')\n"
+        "    y = torch.tanh(norm(x, of('ln2_g'), of('ln2_b')) @ of('up_w') + of('up_b'))\n"
+        "    x = x + y @ of('down_w') + of('down_b')\n"
+        "return self.ln_f(x) @ self.tok_emb.weight.T",
+    ),
     "one parameter of each kind for all layers": model(
         AROUND + "self.heads, self.layers = heads, layers\n"
         "p = lambda *shape: nn.Parameter(torch.rand(layers, *shape))\n"
