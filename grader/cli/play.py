@@ -14,7 +14,7 @@ from grader.course.course import Course
 EXAMPLES = (
     "Example: grader play addition. What is the mask for? Add --without mask. What gives the "
     "order away? Add --without positions, then --without mask,positions. What does the scale "
-    "change? Add --without scale --heads 1"
+    "change? Add --without scale --heads 1. Set two runs side by side: add --beside addition.html"
 )
 
 
@@ -42,7 +42,15 @@ def play(
     ] = "",
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="The page to write (default: NAME.html)."),
+        typer.Option(
+            "--out", metavar="FILE", help="The page to write (default: NAME.html, NAME-2.html, …)."
+        ),
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            "--beside", metavar="FILE", help="An earlier run's page: set both side by side."
+        ),
     ] = None,
     no_questions: Annotated[
         bool, typer.Option("--no-questions", help="End after the page, without questions.")
@@ -67,7 +75,7 @@ def play(
         from grader.playing.session import Session
     console = Console(highlight=False)
     parts = tuple(part.strip() for part in without.split(",") if part.strip())
-    session = Session(opened, name, Choices(seed, steps, heads, std, parts), out)
+    session = Session(opened, name, Choices(seed, steps, heads, std, parts), out, beside)
     session.on(console, plain=plain, questions=not no_questions)
 
 

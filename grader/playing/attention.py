@@ -30,6 +30,17 @@ class Head:
         rows = {row for row, _ in inside}
         return sum(self.weights[row][column] for row, column in inside) / max(1, len(rows))
 
+    def chance(self, focus: Sequence[tuple[int, int]]) -> float:
+        """The value of `on` if each row spread its weight evenly over the tokens that it may see.
+
+        A row with weight on later tokens may see all tokens; otherwise the row sees no later token.
+        """
+        inside = [place for place in focus if max(place) < len(self.weights)]
+        rows = {row for row, _ in inside}
+        sees_all = any(any(row[place + 1 :]) for place, row in enumerate(self.weights))
+        shares = [1 / (len(self.weights) if sees_all else row + 1) for row, _ in inside]
+        return sum(shares) / max(1, len(rows))
+
 
 def heads_of(game: Game, model: nn.Module, heads: int, text: str) -> list[Head]:
     """The attention weights of all heads, layer by layer; empty if none were found.

@@ -101,19 +101,22 @@ def play(
     std: float | None = None,
     without: str = "",
     out: str | Path | None = None,
+    beside: str | Path | None = None,
     course: str | Path | None = None,
 ) -> Played:
     """Train a model made of your own saved answers, as ``grader play`` does, and return it.
 
-    Writes a page with the results to `out`, by default ``NAME.html``. Interrupt the kernel to end
-    the training early; the model keeps what it has learnt. Raises `NotChecked` for a game that
-    cannot be played.
+    Writes a page with the results to `out`, by default ``NAME.html``, or ``NAME-2.html`` and so on
+    if there is one. `beside` is the page of an earlier run: a second page then shows both runs.
+    Interrupt the kernel to end the training early; the model keeps what it has learnt. Raises
+    `NotChecked` for a game that cannot be played.
     """
     parts = tuple(part.strip() for part in without.split(",") if part.strip())
     try:
         opened = load_course(found_course(course))
         choices = Choices(seed, steps, heads, std, parts)
-        session = Session(opened, name, choices, Path(out) if out is not None else None)
+        pages = (Path(page) if page is not None else None for page in (out, beside))
+        session = Session(opened, name, choices, *pages)
         return _played(session)
     except CallError as error:
         raise NotChecked(str(error)) from None
@@ -138,8 +141,8 @@ def _played(session: Session) -> Played:
     below = (
         words.summary(learning),
         *session.remarks(),
-        words.of_head(best, learning.game.scene) if best is not None else words.NO_WEIGHTS,
-        f"A page to show around: {session.out}",
+        words.of_head(best, learning) if best is not None else words.NO_WEIGHTS,
+        *session.pages(),
     )
     handle.update(_Frame(learning, below))
     played = Played(session, heads)

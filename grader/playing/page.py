@@ -40,6 +40,17 @@ def page(opened: Opened, learning: Learning, heads: Sequence[Head]) -> str:
     )
 
 
+def side_by_side(left: tuple[str, str], right: tuple[str, str]) -> str:
+    """An HTML page with two pages in two columns; each is given by its name and its HTML."""
+    template = resources.files("grader.playing").joinpath("templates", "beside.html")
+    frames = "".join(
+        f'<iframe sandbox title="{escape(name)}" srcdoc="{escape(whole)}"></iframe>'
+        for name, whole in (left, right)
+    )
+    title = _text(f"{left[0]} and {right[0]}")
+    return Template(template.read_text("utf-8")).substitute(title=title, frames=frames)
+
+
 def curves(learning: Learning) -> str:
     """The curve of the loss; below it, if the game has an exam, the curves of right answers."""
     game, marks = learning.game, learning.marks
@@ -109,7 +120,7 @@ def _heads(learning: Learning, heads: Sequence[Head]) -> str:
     ordered = [best, *(head for head in heads if head is not best)]
     pictures = "".join(f"<figure>{_head(head, tokens)}</figure>" for head in ordered)
     return (
-        f"<h2>Its attention</h2><p>{_text(words.of_head(best, scene))} Rows look at columns; "
+        f"<h2>Its attention</h2><p>{_text(words.of_head(best, learning))} Rows look at columns; "
         f'a fuller cell has more weight.</p><div class="heads">{pictures}</div>'
     )
 

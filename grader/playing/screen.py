@@ -121,7 +121,7 @@ def conclude(learning: Learning, console: Console, name: str) -> list[Head]:
     if best is None:
         terminal.print_plain(console, words.NO_WEIGHTS)
     else:
-        terminal.print_plain(console, words.of_head(best, scene))
+        terminal.print_plain(console, words.of_head(best, learning))
         show_head(best, scene.text)
     return heads
 

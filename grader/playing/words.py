@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from grader.playing import removal
 from grader.playing.attention import Head
-from grader.playing.game import Game, Scene
+from grader.playing.game import Game
 from grader.playing.learning import Learning, Sample
 from grader.records.rows import counted
 
@@ -18,6 +18,9 @@ HIGH_START = (
     "numbers, and the logits are far apart. With a standard deviation near 0.02 all logits start "
     "near 0, which is the same as guessing. Try it: {again}"
 )
+
+CAN = 0.9  # the share of right answers from which on a model can do its task
+FAR = 1 / 3  # the part of the way from even weights to all weight that a telling head goes
 
 NO_WEIGHTS = (
     "No attention is drawn: your model computes no matrix with a row and a column for each token "
@@ -113,11 +116,29 @@ def remarks(learning: Learning, name: str) -> Iterator[str]:
     yield from [" ".join(game.without[key].split())] if key in game.without else []
 
 
-def of_head(head: Head, scene: Scene) -> str:
-    """Sentences that say why this head is shown."""
+def of_head(head: Head, learning: Learning) -> str:
+    """Sentences that say why this head is shown.
+
+    The head's place of most weight has a meaning only if the model can do its task, and if the
+    weight there is far above chance.
+    """
+    game, scene = learning.game, learning.game.scene
+    shown = f"This is {head.name}, while the model reads {scene.text!r}."
+    mark = learning.marks[-1] if learning.marks else None
+    if mark is not None and mark.exact < CAN:
+        return (
+            f"{shown} Only {mark.exact:.0%} of the model's {game.answers} are right, so what its "
+            "heads look at says nothing yet."
+        )
+    weight, chance = head.on(scene.focus), head.chance(scene.focus)
+    if weight < chance + FAR * (1 - chance):
+        return (
+            f"{shown} No head looks especially at {scene.meaning}: the most weight there is "
+            f"{weight:.0%}, and even weights would give {chance:.0%}."
+        )
     return (
-        f"This is {head.name}, while the model reads {scene.text!r}. Of all heads, this head has "
-        f"the most weight, {head.on(scene.focus):.0%}, on {scene.meaning}."
+        f"{shown} Of all heads, this head has the most weight, {weight:.0%}, on {scene.meaning}. "
+        f"Even weights would give {chance:.0%}."
     )
 
 

@@ -257,6 +257,24 @@ def test_the_page_stands_alone_and_says_whose_work_it_is(cold_grader: Grader, fo
     assert "digits in [brackets] are wrong" in page
 
 
+def test_no_page_is_overwritten_without_a_word(cold_grader: Grader, folder: Path) -> None:
+    for name in ("addition.html", "addition-2.html", "addition-3.html"):
+        assert f"A page to show around: {name}\n" in play(cold_grader, folder, *FEW).out
+    again = play(cold_grader, folder, *FEW, "--out", "addition.html").out
+    assert "A page to show around: addition.html (it replaces an earlier page)" in again
+
+
+def test_two_runs_are_set_side_by_side(cold_grader: Grader, folder: Path) -> None:
+    play(cold_grader, folder, *FEW)
+    ran = play(cold_grader, folder, *FEW, "--without", "mask", "--beside", "addition.html")
+    assert "Both runs side by side: addition-beside-addition-2.html" in ran.out
+    both = Path("addition-beside-addition-2.html").read_text("utf-8")
+    assert both.count("<iframe sandbox") == 2
+    assert "grader play addition --steps 3 --without mask" in both
+    refusal = refused(play(cold_grader, folder, *FEW, "--beside", "nowhere.html"))
+    assert "--beside names the page of another run" in refusal
+
+
 ADDS = """
 def generate(model, ids, count, context):
     total = 10 * (ids[:, 0] + ids[:, 3]) + ids[:, 1] + ids[:, 4]

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from grader.playing import Exam, Game, Recipe, Scene
-from grader.playing.attention import heads_of, most_on
-from grader.playing.learning import Choices, Learning, Sample
+from grader.playing.attention import Head, heads_of, most_on
+from grader.playing.learning import Choices, Learning, Mark, Sample
 from grader.playing.removal import positions_of, without
-from grader.playing.words import line_of
+from grader.playing.words import line_of, of_head
 from grader.records.faults import CallError
 
 WIDTH, HEADS, CONTEXT = 8, 2, 6
@@ -229,6 +229,46 @@ def test_the_head_that_is_shown_has_most_weight_in_focus() -> None:
     assert best is not None
     assert best.weights[4][1] == max(head.weights[4][1] for head in heads)
     assert most_on([], some.scene) is None
+
+
+def head_with(weight: float, *, tokens: int = 9, causal: bool = True) -> Head:
+    """A head with this weight on two tokens in row 6, and the rest spread over the others."""
+    seen = 7 if causal else tokens
+    row = (
+        [weight / 2, weight / 2]
+        + [(1 - weight) / (seen - 2)] * (seen - 2)
+        + [0.0] * (tokens - seen)
+    )
+    first = [1.0] + [0.0] * (tokens - 1) if causal else [1 / tokens] * tokens
+    return Head("layer 1, head 1", tuple(tuple(row if n == 6 else first) for n in range(tokens)))
+
+
+TWO = [(6, 0), (6, 1)]
+
+
+def test_chance_is_even_weight_on_all_that_a_row_may_see() -> None:
+    assert head_with(0.5).chance(TWO) == pytest.approx(2 / 7)
+    assert head_with(0.5, causal=False).chance(TWO) == pytest.approx(2 / 9)
+
+
+@pytest.mark.parametrize(("weight", "telling"), [(0.22, False), (0.45, False), (0.8, True)])
+def test_a_meaning_is_read_only_from_a_weight_far_above_chance(
+    weight: float, telling: bool
+) -> None:
+    scene = Scene("abcdabcda", TWO, "the first two letters")
+    learning = Learning(replace(game(), scene=scene), Choices())
+    said = of_head(head_with(weight, causal=False), learning)
+    assert ("has the most weight" in said) is telling
+    assert "Even weights would give 22%" in said or "even weights would give 22%" in said
+
+
+def test_of_a_model_that_fails_its_exam_no_meaning_is_read() -> None:
+    scene = Scene("abcdabcda", TWO, "the first two letters")
+    learning = Learning(replace(game(), scene=scene), Choices())
+    learning.marks.append(Mark(1, 4, 0.5, 0.3))
+    said = of_head(head_with(0.9), learning)
+    assert "Only 30% of the model's answers are right" in said
+    assert "the first two letters" not in said
 
 
 def test_a_model_that_shows_no_weights_has_no_heads() -> None:
