@@ -159,7 +159,7 @@ def running_mean_matmul(
         unchanged: `x` stays as it was.
         gradients: Gradients flow back to `x`.
         loops: A longer sequence takes no more tensor operations than a short one; each number
-            that leaves torch through .item(), .tolist(), float() or iteration counts as one
+            that leaves torch through .item(), .tolist(), .numpy() or float() counts as one
             operation.
 
     Example: the sequence of `running_mean_loop`, with the same means.
