@@ -245,14 +245,20 @@ def unpassed(result: ExerciseResult, *, hidden: bool) -> list[TestResult]:
 def test_a_check_ends_as_the_public_part_of_the_grade_does_test_by_test_and_rule_by_rule(
     student: str, checked: Check, paid: Mapping[str, Mapping[str, ExerciseResult]]
 ) -> None:
-    ends = {name: ended(result) for name, result in checked(student).items()}
-    assert ends == {name: ended(result) for name, result in paid[student].items()}
+    for name, result in checked(student).items():
+        ends, grades = ended(result), ended(paid[student][name])
+        assert [(t.name, t.status, t.message) for t in ends] == [
+            (t.name, t.status, t.message) for t in grades
+        ]
+        for here, there in zip(ends, grades, strict=True):
+            assert there.rules.items() <= here.rules.items(), name
+            # The name of a mistake, which this check has not, leaves out the rules that it keeps.
+            assert there.mistake or there.rules == here.rules, name
 
 
-def ended(result: ExerciseResult) -> list[tuple[str, str, Mapping[str, str], str | None]]:
-    """How the public tests ended, and the engine's own looks; the heart is asked in grades only."""
-    public = [test for test in result.tests if not test.hidden and test.name != HEART]
-    return [(test.name, test.status, test.rules, test.message) for test in public]
+def ended(result: ExerciseResult) -> list[TestResult]:
+    """The public tests, and the engine's own looks; the heart is asked in grades only."""
+    return [test for test in result.tests if not test.hidden and test.name != HEART]
 
 
 @pytest.mark.parametrize("student", CHECKED)
