@@ -346,7 +346,8 @@ def _observed(attempt: _Attempt, tests: Sequence[Test], observed: Observed) -> _
     If this case of the check did not fail, the first wrong test has the sentences, which then name
     the check.
     """
-    at = next(n for n, test in enumerate(tests) if test.key == observed.test)
+    numbers = (n for n, test in enumerate(tests) if test.key == observed.test)
+    at = next(numbers, attempt.first_wrong)
     result, said = attempt.results[at], observed.sentences
     if result.status not in WRONG or (result.case or "") != observed.case:
         said = tuple(sentences.seen_in(result.title, observed.case, line) for line in said)

@@ -120,7 +120,7 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
         memory["VmSize"],
         program,
         _and_ways_to(readable),
-        _mount_point(readable),
+        _mount_point(_and_ways_to(readable)),
         missing,
     )
 
@@ -241,10 +241,11 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
             except Unavailable as why:
                 missing[layer] = str(why)
 
+    ids = os.geteuid(), os.getegid()
     put_on("namespaces", lambda: _leave_namespaces(plan))
     if "namespaces" in missing:
         missing.setdefault("root", "there is no namespace of mounts")
-    put_on("root", lambda: _enter_new_root(plan))
+    put_on("root", lambda: _enter_new_root(plan, *ids))
     put_on("landlock", lambda: _close_files(plan))
     kept = frozenset[int]()
     if "landlock" not in missing and plan.private and os.geteuid() == 0:
@@ -278,23 +279,17 @@ def _leave_namespaces(plan: Plan) -> None:
     """Enter new namespaces: no network; separate shared memory, message queues and mounts."""
     flags = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS
     # Root later becomes another user, who would not exist in a new user namespace.
-    user, group = os.geteuid(), os.getegid()
-    if user != 0:
+    if os.geteuid() != 0:
         flags |= CLONE_NEWUSER
     if plan.libc.unshare(flags) != 0:
         raise Unavailable(_reason("unshare"))
-    if user != 0:
-        _keep_ids(plan, user, group)
-    # Mounts of this process must not appear outside.
-    if plan.libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) != 0:
-        raise Unavailable(_reason("mount"))
 
 
 def _keep_ids(plan: Plan, user: int, group: int) -> None:
     """Give the user and the group the same ids in the new user namespace.
 
-    Without ids, the process could mount file systems there, but make no folder in them. The kernel
-    lets only a dumpable process write the files; `lock` ends this state before a submission comes.
+    A user without an id there cannot make folders. The kernel lets only a dumpable process write
+    these files.
     """
     plan.libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
     try:
@@ -304,26 +299,38 @@ def _keep_ids(plan: Plan, user: int, group: int) -> None:
             ("gid_map", f"{group} {group} 1"),
         ):
             Path(f"/proc/self/{name}").write_text(text)
-    except OSError as error:
-        raise Unavailable(f"{error.filename}: {error.strerror}") from None
     finally:
         plan.libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def _enter_new_root(plan: Plan) -> None:
+def _enter_new_root(plan: Plan, user: int, group: int) -> None:
     """Replace the root folder by one that holds `Plan.shown` and `DEVICES` only.
 
-    Landlock refuses to open other files, but it lets a process see their sizes and times.
+    Landlock refuses to open other files, but it lets a process see their sizes and times. `user`
+    and `group` are those that the process had before it entered its namespaces.
     """
     if plan.new_root is None:
         raise Unavailable(f"none of the folders {', '.join(MOUNT_POINTS)} can be covered")
-    mount, root = plan.libc.mount, plan.new_root
-    empty = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    before = os.umask(0o022)  # the jail's user must find Python below the folders made here
+    try:
+        if user != 0:
+            _keep_ids(plan, user, group)
+        _build_new_root(plan, plan.new_root)
+    except OSError as error:
+        raise Unavailable(f"{error.filename or 'the new root'}: {error.strerror}") from None
+    finally:
+        os.umask(before)
+
+
+def _build_new_root(plan: Plan, root: str) -> None:
+    mount, empty = plan.libc.mount, MS_NOSUID | MS_NODEV | MS_NOEXEC
 
     def checked(result: int, call: str) -> None:
         if result != 0:
             raise Unavailable(_reason(call))
 
+    # Mounts of this process must not appear outside.
+    checked(mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount")
     checked(mount(b"tmpfs", root.encode(), b"tmpfs", empty, b"size=256k,mode=0755"), "mount")
     for path in (*plan.shown, *DEVICES):
         place = Path(root + path)

@@ -218,7 +218,7 @@ MOVING = frozenset(
         "unsafe_index", "unsafe_view", "zero",
     }
 )  # fmt: skip
-# The same, unless their last argument asks for a sum where several numbers meet at one place.
+# The same, unless an argument asks for a sum where several numbers meet at one place.
 PUTTING = frozenset({"index_put", "index_put_impl", "put", "unsafe_index_put", "scatter"})
 # Computed number by number, though torch does not mark them; the last ones read no number at all.
 POINTWISE = frozenset(
@@ -242,8 +242,8 @@ PRODUCTS = {
 REDUCTIONS = frozenset(
     {
         "sum", "nansum", "mean", "nanmean", "prod", "amax", "amin", "aminmax", "max", "min",
-        "logsumexp", "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "argmax",
-        "argmin", "any", "all", "count_nonzero", "median", "nanmedian",
+        "logsumexp", "trace", "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm",
+        "argmax", "argmin", "any", "all", "count_nonzero", "median", "nanmedian",
     }
 )  # fmt: skip
 # Operations that run along an axis, and whose result keeps this axis.
@@ -291,7 +291,7 @@ class Cost(NamedTuple):
 
     stored: int = 0  # elements that the largest result stores
     work: int = 0  # multiply-adds of a product; elements read by a reduction; else elements written
-    width: int = 0  # elements from which each number of the result is computed
+    width: int = 0  # the most elements from which a number of the result is computed
     compared: int = 0  # elements among which a maximum may be found
     left: int = 0  # bits of the number that becomes Python's
 
@@ -335,7 +335,7 @@ def _computed(operation: Any, args: Any, kwargs: Any, results: Sequence[Tensor])
         return Cost(stored, source.numel(), prod(args[1]))
     if _is_pointwise(operation) or name in MOVING:
         return Cost(stored, written, 1)
-    if name in PUTTING and not _sums(args, kwargs):
+    if name in PUTTING and not _sums(operation, args, kwargs):
         return Cost(stored, written, 1)
     width = sum(tensor.numel() for tensor in tensors_in((args, kwargs)))
     if not width:  # made of nothing
@@ -364,10 +364,11 @@ def _is_pointwise(operation: Any) -> bool:
     return plain_name(operation) in POINTWISE or not tags.isdisjoint(MARKS)
 
 
-def _sums(args: Any, kwargs: Any) -> bool:
+def _sums(operation: Any, args: Any, kwargs: Any) -> bool:
     """Whether an operation of `PUTTING` adds, or multiplies, numbers that meet at one place."""
-    told = [kwargs.get("accumulate"), kwargs.get("reduce"), *args[3:4]]
-    return any(one is True or isinstance(one, str) for one in told)
+    names = [argument.name for argument in operation._schema.arguments]
+    given = dict(zip(names, args, strict=False)) | kwargs
+    return bool(given.get("accumulate") or given.get("reduce"))
 
 
 @cache
@@ -388,7 +389,7 @@ def changed(operation: Any, args: Any, kwargs: Any) -> list[Tensor]:
 
 # --- numbers that leave torch --------------------------------------------------------------------
 #
-# What Python or NumPy compute is not counted. Therefore the numbers that they get are.
+# What Python or NumPy compute is not counted. Therefore the numbers that they get are counted.
 
 
 def bits(tensor: Tensor) -> int:
@@ -404,12 +405,14 @@ def _bits_of(result: Any, args: Any) -> int:
     return 8 * given[0].element_size() if given and isinstance(result, (int, float, complex)) else 0
 
 
-_lent: set[int] = set()  # memory of torch's that Python or NumPy can read
+# Memory that torch has lent. The objects are kept, so that their addresses are not used again.
+_lent: dict[int, object] = {}
 
 
 def lend(tensor: Tensor) -> None:
     """Note that Python or NumPy can read a tensor's memory from now on."""
-    _lent.add(tensor.untyped_storage()._cdata)
+    storage = tensor.untyped_storage()
+    _lent[storage._cdata] = storage
 
 
 def is_lent(tensor: Tensor) -> bool:

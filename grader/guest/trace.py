@@ -136,8 +136,27 @@ def _called_by_torch() -> bool:
 
 
 FUNCTIONS, OPERATIONS = Stack("function"), Stack("dispatch", None)
+
+
+def _showing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of torch's C module that shows a tensor's memory, and that no mode sees."""
+
+    def shown(tensor: torch.Tensor, *more: Any, **options: Any) -> Any:
+        if _current is not None and not is_lent(tensor):
+            _current.leave(tensor)
+            lend(tensor)
+        return function(tensor, *more, **options)
+
+    return shown
+
+
 # These replace torch's functions in jails: see `interpreter.strip`.
 REPLACED: Mapping[str, Callable[..., Any]] = {
+    **{
+        name: _showing(vars(torch._C)[name])
+        for name in ("_to_dlpack", "_to_dlpack_versioned", "_to_dlpack_unversioned")
+        if name in vars(torch._C)
+    },
     "_pop_torch_function_stack": FUNCTIONS.pop,
     "_pop_torch_dispatch_stack": OPERATIONS.pop,
     "_get_function_stack_at": FUNCTIONS.at,
@@ -168,15 +187,15 @@ def print_tensors_in_short() -> None:
 # --- one call ------------------------------------------------------------------------------------
 
 
-CALLING = frozenset({"apply", "map", "map2"})  # the last argument is a function
 _untraced = torch._C.DisableTorchFunction  # bound before `interpreter.strip` replaces the class
 
 # Methods that give a tensor's numbers, or its memory, to Python or NumPy. Unlike ``item`` and
 # ``float``, they run no operation for each number. Therefore `Record.leave` counts the numbers.
-LEAVING = frozenset(
-    {"tolist", "numpy", "array", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex",
-     "apply", "map", "map2"}
-)  # fmt: skip
+CALLING = frozenset({"apply", "map", "map2"})  # torch calls a function for each number
+SHARING = frozenset(
+    {"numpy", "array", "dlpack", "to_dlpack", "storage", "untyped_storage", "data_ptr"}
+)  # these give the memory itself, into which torch may write more
+LEAVING = frozenset({"tolist", "reduce_ex"}) | SHARING | CALLING
 
 
 @dataclass
@@ -257,9 +276,12 @@ def _note_function(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = 
     record.note(name)
     if name in LEAVING and args and isinstance(args[0], torch.Tensor):
         record.leave(args[0])
-        lend(args[0])
-        if name in CALLING:
+        if name in SHARING:
+            lend(args[0])
+        if name in CALLING and callable(args[-1]):
             args = *args[:-1], _also_traced(args[-1])
+        elif name in CALLING:
+            kwargs = {key: _also_traced(f) if callable(f) else f for key, f in kwargs.items()}
     try:
         result = func(*args, **(kwargs or {}))
     except Exception as error:

@@ -424,5 +424,5 @@ def _gap(result: Any, expected: Any) -> float:
         return math.inf
     if (result.shape, result.device) != (expected.shape, expected.device) or not result.numel():
         return math.inf
-    gap = float((result - expected).abs().max())
+    gap = float((result.double() - expected.double()).abs().max())
     return math.inf if math.isnan(gap) else gap

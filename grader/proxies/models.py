@@ -40,6 +40,7 @@ from grader.proxies.slots import (
     in_turn,
     joined,
     likeliest,
+    moved,
 )
 from grader.proxies.trees import Layers, layers_of, size_of
 from grader.wire import ParameterInfo
@@ -97,7 +98,7 @@ def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption
             infos = zip(wanted.parameters, in_steps, strict=True)
             stepwise = tuple(msgspec.structs.replace(info, path=path) for info, path in infos)
             for one in _with_layers(replace(wanted, parameters=stepwise), aliases):
-                yield _under_names(one, in_steps)
+                yield moved(one, in_steps)
             return
         raise Unadoptable(
             f"the model should have {len(inner)} layers, but has no {len(inner)} equal parts that "
@@ -105,16 +106,6 @@ def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption
             "layer as wide as the statement says?"
         )
     yield from in_turn([_among(layers, outer, inner, wanted, aliases) for layers in found])
-
-
-def _under_names(found: Adoption, names: Mapping[str, str]) -> Adoption:
-    """The match with other names of the parameters."""
-    return replace(
-        found,
-        slots=tuple(replace(slot, path=names[slot.path]) for slot in found.slots),
-        layouts=frozenset((names[path], layout) for path, layout in found.layouts),
-        extra=tuple(names[path] for path in found.extra),
-    )
 
 
 def _among(

@@ -29,7 +29,7 @@ def assert_operations_do_not_grow(
 
     A number that leaves torch is an operation too.
     """
-    few, many = (_counted(call, arguments).count for arguments in (small, large))
+    few, many = (seen.count for seen in _counted(call, [small, large], None))
     assert_that(
         _within(call, "operations", many, few) and many <= MOST_OPERATIONS,
         f"{few} tensor operations on a small input and {many} on a larger one: "
@@ -51,7 +51,7 @@ def assert_grows_at_most(
     Memory is the number of elements in the largest tensor. At most `leaving` numbers may leave
     torch in a call.
     """
-    little, much = (_counted(call, arguments, leaving) for arguments in (small, large))
+    little, much = _counted(call, [small, large], leaving)
     if memory is not None:
         assert_that(
             _within(call, "memory", much.largest, memory * little.largest),
@@ -70,7 +70,8 @@ def assert_grows_at_most(
 
 def assert_work_at_most(call: RemoteFunction | RemoteModule, most: int, *arguments: Any) -> None:
     """Fail if a call takes more work than `most`."""
-    work = _counted(call, arguments, MAY_LEAVE).work
+    (seen,) = _counted(call, [arguments], MAY_LEAVE)
+    work = seen.work
     assert_that(
         _within(call, "work", work, most),
         f"this call takes {work:,} multiply-adds and writes of a number, but {most:,} are allowed: "
@@ -85,7 +86,8 @@ def assert_reduces_at_most(
 
     At most `leaving` numbers may leave torch.
     """
-    widest = _counted(call, arguments, leaving).widest
+    (seen,) = _counted(call, [arguments], leaving)
+    widest = seen.widest
     assert_that(
         _within(call, "width", widest, width),
         f"a sum, a maximum, a softmax or a product runs over {widest} elements at once, but at "
@@ -105,7 +107,7 @@ def assert_maxima_do_not_run_ahead(
     Code that first finds the largest of all scores, and then adds exponentials, reads all scores
     twice. At most `leaving` numbers may leave torch in a call.
     """
-    few, many = (_counted(call, arguments, leaving).compared for arguments in (small, large))
+    few, many = (seen.compared for seen in _counted(call, [small, large], leaving))
     assert_that(
         _within(call, "compared", many, few),
         f"before the first exponential, maxima run over {few:,} elements of a small input and "
@@ -114,25 +116,27 @@ def assert_maxima_do_not_run_ahead(
 
 
 def _counted(
-    call: RemoteFunction | RemoteModule, arguments: Sequence[Any], leaving: int | None = None
-) -> Operations:
-    """Count a call's operations; fail if more than `leaving` numbers leave torch.
+    call: RemoteFunction | RemoteModule, calls: Sequence[Sequence[Any]], leaving: int | None
+) -> list[Operations]:
+    """Count the operations of each call; fail if more than `leaving` numbers leave torch in one.
 
-    What Python and NumPy compute with them is not counted. None sets no limit.
+    What Python and NumPy compute with them is not counted. None sets no limit. All calls are made
+    before anything can fail: then the results are known, whatever the first call cost.
     """
-    seen: Observation = call.observe(*arguments)
-    numbers = -(-seen.operations.left // BITS)
-    too_many = leaving is not None and numbers > leaving
-    # This is recorded for the diagnosis, since the results of such an answer may be right.
-    given = sum(tensor.numel() for tensor in payload.tensors_of(list(arguments)))
-    call.remember(f"all leave: {numbers >= given > 0}")
-    assert_that(
-        not too_many,
-        f"{numbers:,} numbers leave torch (by item, tolist, numpy, float, an if or the like), and "
-        f"{leaving} may: what Python or NumPy compute with them is not counted, so use tensor "
-        "operations here",
-    )
-    return seen.operations
+    seen: list[Observation] = [call.observe(*arguments) for arguments in calls]
+    for arguments, one in zip(calls, seen, strict=True):
+        numbers = -(-one.operations.left // BITS)
+        too_many = leaving is not None and numbers > leaving
+        # This is recorded for the diagnosis, since the results of such an answer may be right.
+        given = sum(tensor.numel() for tensor in payload.tensors_of(list(arguments)))
+        call.remember(f"all leave: {numbers >= given > 0}")
+        assert_that(
+            not too_many,
+            f"{numbers:,} numbers leave torch (by item, tolist, numpy, float, an if or the like), "
+            f"and {leaving} may: what Python or NumPy compute with them is not counted, so use "
+            "tensor operations here",
+        )
+    return [one.operations for one in seen]
 
 
 def _within(

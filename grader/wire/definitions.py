@@ -322,11 +322,13 @@ def _evasive_word(node: ast.AST) -> str | None:
             return word
         case ast.Subscript(slice=ast.Constant(value=str(word))) if word in EVASIONS:
             return word
-        case ast.Call(ast.Name(function) | ast.Attribute(attr=function), texts) if (
+        case ast.Call(ast.Name(function) | ast.Attribute(attr=function), texts, keywords) if (
             function in BY_TEXT
         ):
-            told = (text.value for text in texts if isinstance(text, ast.Constant))
-            return next((word for word in told if word in EVASIONS), None)
+            given = [*texts, *(keyword.value for keyword in keywords)]
+            told = [str(text.value) for text in given if isinstance(text, ast.Constant)]
+            found = (word if word in EVASIONS else _hiding(word) for word in told)
+            return next(filter(None, found), None)
         case ast.Attribute():
             return _hiding(_dotted(node))
         case ast.Import(names):

@@ -335,9 +335,13 @@ def modules_of(files: Sequence[SourceFile]) -> dict[str, SourceFile]:
     """The files by the names under which they can be imported.
 
     A file that a download renamed, such as ``inference (1).py``, is also found as ``inference``,
-    unless there is a file of that name. Of several copies, the last is found.
+    unless there is a file of that name, or a module of a library: ``torch-2.py`` is not torch. Of
+    several copies, the last is found.
     """
-    return {original_stem(file.name): file for file in files} | {file.stem: file for file in files}
+    originals = [(original_stem(file.name), file) for file in files]
+    libraries = sys.stdlib_module_names | sys.modules.keys()
+    copies = {stem: file for stem, file in originals if stem not in libraries}
+    return copies | {file.stem: file for file in files}
 
 
 def original_stem(name: str) -> str:

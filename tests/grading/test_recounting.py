@@ -129,6 +129,21 @@ LOOKED_AT = [
 ]
 
 
+def test_a_print_that_already_fails_the_smaller_input_costs_nothing() -> None:
+    """All calls are made before a count can fail, so all results can be compared."""
+    with real_order("linear_attention").desk() as desk:
+        text = """
+import torch.nn.functional as F
+
+def linear_attention(queries, keys, values):
+    print(keys.tolist())
+    q, k = F.elu(queries) + 1, F.elu(keys) + 1
+    return q @ (k.mT @ values) / (q @ k.sum(1)[..., None])
+"""
+        (result,) = grade_submission(desk, submission("efficient.py", text)).exercises
+        assert result.points == result.max
+
+
 def test_checks_of_whole_rows_cost_nothing_in_the_kits_own_course() -> None:
     with real_order("softmax_online").desk() as desk:
         for check in LOOKED_AT:

@@ -193,6 +193,7 @@ COSTS = {
     "torch.nn.functional.pad(x, (0, 1))": (18, 18, 1),
     "x.clone().index_put((torch.tensor([0, 2]),), x[1])": (15, 30, 1),
     "x.gather(1, torch.zeros(3, 2, dtype=torch.int64))": (6, 12, 1),
+    "(y[:3] > 0).scatter_(-1, torch.zeros(3, 1, dtype=torch.int64), True)": (15, 33, 1),
     "x[:, :2].sum(dim=-1)": (6, 6, 2),  # the slice is a view of 6 numbers
     "torch.nn.functional.max_pool1d(x[None], 5)": (3, 15, 5),
     "torch.nn.functional.avg_pool1d(x[None], 3, stride=1)": (9, 15, 3),
@@ -262,6 +263,11 @@ LEFT = {
     "torch.frombuffer(numpy.zeros(15), dtype=torch.float64).view(3, 5).copy_(x)": 15 * 64,
     "torch.asarray(numpy.zeros((3, 5))).add_(x)": 15 * 64,
     "x.add_(1)": 0,  # what is passed to an answer is torch's own
+    "torch.utils.dlpack.to_dlpack(x)": 15 * 32,
+    "x.clone().map_(x, lambda one, other: one)": 15 * 32,
+    "x.tolist(), x.add_(1), x.add_(1)": 15 * 32,  # a list shares no memory
+    "[(torch.ones(1).tolist(), torch.zeros(999).add_(1)) for _ in range(50)]": 50 * 32,
+    "[(torch.ones(1).numpy(), torch.zeros(999).add_(1)) for _ in range(50)]": 50 * 32,
 }
 
 
