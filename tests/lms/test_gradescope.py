@@ -126,7 +126,7 @@ def test_what_an_exception_says_of_a_hidden_input_stays_hidden(desk: Desk) -> No
 
 def test_what_is_missing_is_told_once_before_the_tests(desk: Desk) -> None:
     first, *others = results(graded(desk, "x = 1"), desk.course).tests
-    assert (first.name, first.number) == ("center: The exercise is there", "1.0")
+    assert (first.name, first.number) == ("center: The exercise is not there yet", "1.0")
     assert "no definition with this name was found" in first.output
     assert {test.output for test in others if test.number.startswith("1.")} == {
         "It is not written yet."
