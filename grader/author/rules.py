@@ -43,7 +43,8 @@ class Tried:
             result = results.get((test.name, test.hidden))
             if result is None or result.status in WITHOUT_RULES:
                 continue
-            case = next(case for case in test.cases if case.words == (result.case or ""))
+            failed = (case for case in test.cases if case.words == (result.case or ""))
+            case = next(failed, test.cases[0])  # an answer that hides operations fails no case
             yield test, {*case.rules} | ({*result.rules} & {RETURNS})
 
 

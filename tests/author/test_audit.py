@@ -64,7 +64,7 @@ def test_a_right_answer_that_is_refused_is_told_with_the_reason(course: Course) 
 def test_the_reason_names_the_case_that_did_not_pass(course: Course) -> None:
     change = '{"x - x.mean()": "x - x.mean() * (len(x) != 5)"}'
     add(course, f'accepted("center", "other", "O", change={change})\n')
-    assert ": [5] " in found(course, "accepted")["center/other"].text
+    assert ": [tokens = 5] " in found(course, "accepted")["center/other"].text
 
 
 def test_two_mistakes_that_nobody_can_tell_apart_must_be_declared(course: Course) -> None:
