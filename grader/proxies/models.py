@@ -86,20 +86,44 @@ def _require_plain_weights(infos: Sequence[ParameterInfo]) -> None:
 
 
 def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
+    """All ways to match a model; its parameters also under paths that say more of their layers."""
     outer, inner = _by_layer(wanted.roles)
+    counts = len(inner), *(blocks.count_norms(of) for of in (next(iter(inner.values())), outer))
+    in_lists = norms.lists_by_layer(wanted.parameters, *counts)
+    in_steps = {info.path: AFTER_NUMBER.sub(".", info.path) for info in wanted.parameters}
+    ways = [_in_layers(wanted, outer, inner, aliases)]
+    for paths in (in_lists, in_steps):
+        if any(path != other for path, other in paths.items()):
+            ways.append(_under_other_paths(paths, wanted, outer, inner, aliases))
+    yield from in_turn(ways)
+
+
+def _under_other_paths(
+    paths: Mapping[str, str],
+    wanted: WantedRoles,
+    outer: Roles,
+    inner: Mapping[str, Roles],
+    aliases: NameAliases,
+) -> Iterator[Adoption]:
+    others = tuple(paths.get(info.path, info.path) for info in wanted.parameters)
+    own = dict(zip(others, (info.path for info in wanted.parameters), strict=True))
+    if len(own) == len(others):
+        moved_infos = zip(wanted.parameters, others, strict=True)
+        infos = tuple(msgspec.structs.replace(info, path=path) for info, path in moved_infos)
+        for one in _in_layers(replace(wanted, parameters=infos), outer, inner, aliases):
+            yield moved(one, own)
+
+
+def _in_layers(
+    wanted: WantedRoles, outer: Roles, inner: Mapping[str, Roles], aliases: NameAliases
+) -> Iterator[Adoption]:
+    """All ways to match a model; raises `Unadoptable` if no layers are found."""
     of_one = next(iter(inner.values()))
     rows = norms.rows_in_stacks(
         wanted.parameters, len(inner), blocks.count_norms(of_one), blocks.count_norms(outer)
     )
     found = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
     if not found:
-        in_steps = {AFTER_NUMBER.sub(".", info.path): info.path for info in wanted.parameters}
-        if {*in_steps} != {*in_steps.values()} and len(in_steps) == len(wanted.parameters):
-            infos = zip(wanted.parameters, in_steps, strict=True)
-            stepwise = tuple(msgspec.structs.replace(info, path=path) for info, path in infos)
-            for one in _with_layers(replace(wanted, parameters=stepwise), aliases):
-                yield moved(one, in_steps)
-            return
         raise Unadoptable(
             f"the model should have {len(inner)} layers, but has no {len(inner)} equal parts that "
             "each hold a layer's weights. Are the layers in an nn.ModuleList, and is every "

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import islice, permutations
+from itertools import combinations, islice, permutations
 from math import prod
 from posixpath import commonpath
 
@@ -98,7 +98,10 @@ def readings(infos: Sequence[ParameterInfo], wanted: Sequence[Norm]) -> list[Rea
         return [_reading(by_name, infos)]
     ways = [] if lacks else [by_name]
     ways += [[*modules, *norms] for norms in _in_holders(holders, lacking, each)]
-    return [_reading(norms, infos) for norms in ways or [by_name]]
+    ways = ways or [by_name]
+    if len(by_name) < len(wanted) or not all(norm.is_sure for norm in by_name):
+        ways += [[*modules, *norms] for norms in _without_names(bare, lacking, each)]
+    return [_reading(norms, infos) for norms in ways]
 
 
 def _reading(found: Sequence[Norm], infos: Sequence[ParameterInfo]) -> Reading:
@@ -144,7 +147,9 @@ def _bare_norms(
     words = {info.path: _words(info.path[start:]) for info in vectors}
     shifts = [info for info in vectors if words[info.path] & SHIFT]
     gains = [info for info in vectors if info not in shifts and words[info.path] & (GAIN | NORM)]
-    gains += [info for info in vectors if info not in shifts and info not in gains]
+    by_name = list(gains)
+    others = [info for info in vectors if info not in shifts and info not in gains]
+    gains += sorted(others, key=lambda info: is_called_bias(info.path))
     norms = []
     # Names that clearly mean a shift come before names that may mean a layer's bias.
     shifts.sort(key=lambda info: not words[info.path] & {"shift", "beta", "norm", "ln"})
@@ -159,10 +164,24 @@ def _bare_norms(
         held = own or guess or next(iter(able), None)
         shifts = [info for info in shifts if info is not held]
         others = [info for info in others if info is not held]
-        named = "_".join(word for word in WORD.findall(gain.path.lower()) if word not in GAIN)
+        name = "_".join(word for word in WORD.findall(gain.path.lower()) if word not in GAIN)
         shift = Vector(held.path) if held else None
-        norms.append(Norm(named, Vector(gain.path), shift, (prod(gain.shape),), guess is None))
+        is_sure = guess is None and gain in by_name
+        norms.append(Norm(name, Vector(gain.path), shift, (prod(gain.shape),), is_sure))
     return norms
+
+
+def _without_names(vectors: Sequence[ParameterInfo], count: int, each: int) -> Iterator[list[Norm]]:
+    """Every choice of `count` norms among the block's own vectors, in the order of making."""
+    able = [Vector(info.path) for info in vectors if not is_called_bias(info.path)]
+    size = prod(vectors[0].shape) if vectors else 0
+    for chosen in islice(combinations(able, count * each), MAX_ORDERS):
+        held = _Holder("", chosen, size)
+        if each == 1:
+            yield _stacked(held, chosen)
+        else:
+            yield _stacked(held, chosen[::2], chosen[1::2])
+            yield _stacked(held, chosen[:count], chosen[count:])
 
 
 # --- holders of several vectors ------------------------------------------------------------------
@@ -287,8 +306,36 @@ def rows_in_stacks(
     The rows of norms around the layers may follow in the same parameter. A parameter with a single
     row for each layer is excluded: it stacks the same norm of every layer, like any stacked weight.
     """
-    heights = {layers * in_layer, layers * in_layer + around} - {layers}
+    heights = _heights(layers, in_layer, around, 1)
     return {info.path: in_layer for info in _stacks(infos, heights)}
+
+
+def lists_by_layer(
+    infos: Sequence[ParameterInfo], layers: int, in_layer: int, around: int
+) -> dict[str, str]:
+    """Paths with the number of the layer, for lists with the vectors of all norms of all layers.
+
+    With two norms in each layer, ``gains.3`` becomes ``gains.1.1``. Those of norms around the
+    layers may follow in the same list.
+    """
+    lists: dict[str, list[ParameterInfo]] = {}
+    for info in infos:
+        if info.owner == "ParameterList" and is_row(info.shape):
+            lists.setdefault(info.path.rpartition(".")[0], []).append(info)
+    paths: dict[str, str] = {}
+    for at, held in lists.items():
+        each = next((n for n in (1, 2) if len(held) in _heights(layers, in_layer, around, n)), 0)
+        for number, info in enumerate(held if each else ()):
+            layer, place = divmod(number, in_layer * each)
+            # No step of the others ends in a number, since layers are found by that.
+            within = f"{layer}.{place}" if layer < layers else f"around.{place}th"
+            paths[info.path] = f"{at}.{within}"
+    return paths
+
+
+def _heights(layers: int, in_layer: int, around: int, each: int) -> set[int]:
+    """How many vectors hold the norms of all layers, without and with those around the layers."""
+    return {layers * in_layer * each, (layers * in_layer + around) * each} - {layers}
 
 
 def _stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterInfo]:
@@ -319,7 +366,8 @@ def candidates(
 ) -> Iterator[Adoption]:
     """All ways to match norms: first by name, then the remaining norms in every order."""
     for order in _orders(roles, found, aliases):
-        for turned in (False, True) if any(not one.is_sure for one in found) else (False,):
+        is_open = any(one.shift and not one.is_sure for one in found)
+        for turned in (False, True) if is_open else (False,):
             yield _matched(roles, order, found, turned)
 
 

@@ -50,6 +50,16 @@ STACKED = (
     "self.out, self.out_b = p(layers, hidden, d), p(layers, d)\n"
 )
 
+# The same in lists, whose parameters are of one layer each.
+IN_LISTS = (
+    AROUND + "self.heads, self.layers = heads, layers\n"
+    "each = nn.ParameterList\n"
+    "many = lambda *shape: each(torch.rand(*shape) for _ in range(layers))\n"
+    "self.qkv, self.o, self.ob = many(3, d, d), many(d, d), many(d)\n"
+    "self.fc, self.fb = many(d, hidden), many(hidden)\n"
+    "self.out, self.out_b = many(hidden, d), many(d)\n"
+)
+
 
 def steps(norm: str) -> str:
     """What these layers do, with norms that are written so."""
@@ -166,6 +176,23 @@ LAYERS = {
     ),
     "one parameter of each kind, and one of gains and shifts for all norms": model(
         STACKED + "self.norms = p(2 * layers + 1, 2, d)", steps("norm(x, *self.norms[{0}])")
+    ),
+    "lists of each kind of weight, and of the gains and the shifts of all norms": model(
+        IN_LISTS + "self.gains = each(torch.ones(d) for _ in range(2 * layers + 1))\n"
+        "self.shifts = each(torch.zeros(d) for _ in range(2 * layers + 1))",
+        steps("norm(x, self.gains[{0}], self.shifts[{0}])"),
+    ),
+    "lists of each kind of weight, and one of all that norms have, in pairs": model(
+        IN_LISTS + "self.norms = each(torch.rand(d) for _ in range(4 * layers + 2))",
+        steps("norm(x, *self.norms[2 * ({0}) :][:2])"),
+    ),
+    "lists of each kind of weight, with the last norm by itself": model(
+        IN_LISTS + "self.gains = each(torch.ones(d) for _ in range(2 * layers))\n"
+        "self.shifts = each(torch.zeros(d) for _ in range(2 * layers))\n"
+        "self.last_gain, self.last_shift = each([torch.ones(d), torch.zeros(d)])",
+        steps(
+            "norm(x, *([*self.gains, self.last_gain][{0}], [*self.shifts, self.last_shift][{0}]))"
+        ),
     ),
     "letters in every block, and a last norm whose shift is made first": model(
         AROUND + LISTED + "self.u = nn.Parameter(torch.zeros(d))\n"

@@ -96,6 +96,18 @@ GAINS = {
         "return x + F.linear(torch.tanh(y), w['l'], v['l'])",
         "Gains",
     ),
+    "one dict of all weights, whose names say nothing of the norms": block(
+        "self.heads, sizes = heads, {'n1': (d,), 'n2': (d,), 'bo': (d,), 'bd': (d,)}\n"
+        "sizes |= {'up': (d, hidden), 'bu': (hidden,), 'down': (hidden, d)}\n"
+        "names = ('wq', 'wk', 'wv', 'wo', *sizes)\n"
+        "self.p = nn.ParameterDict({n: torch.rand(sizes.get(n, (d, d))) for n in names})",
+        "p = self.p\n"
+        "y = F.rms_norm(x, x.shape[-1:], p['n1'], 1e-6)\n"
+        "x = x + attend(y @ p['wq'], y @ p['wk'], y @ p['wv'], self.heads) @ p['wo'] + p['bo']\n"
+        "y = F.rms_norm(x, x.shape[-1:], p['n2'], 1e-6)\n"
+        "return x + torch.tanh(y @ p['up'] + p['bu']) @ p['down'] + p['bd']",
+        "Gains",
+    ),
     "a matrix of both gains beside a bias that is as wide": block(
         "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
         "self.qkv, self.o, self.ob = p(3, heads, d, d // heads), p(heads, d // heads, d), p(d)\n"
@@ -151,6 +163,18 @@ PAIRS = {
         "self.norm1, self.norm2 = made(), made()",
         "self.norm1['a'], self.norm1['b']",
         "self.norm2['a'], self.norm2['b']",
+    ),
+    "vectors of the block itself, whose names say nothing": pairs(
+        "self.c, self.e = nn.Parameter(ones()), nn.Parameter(zeros())\n"
+        "self.m, self.n = nn.Parameter(ones()), nn.Parameter(zeros())",
+        "self.c, self.e",
+        "self.m, self.n",
+    ),
+    "vectors of the block itself, whose names say nothing, gains first": pairs(
+        "self.c, self.e = nn.Parameter(ones()), nn.Parameter(ones())\n"
+        "self.m, self.n = nn.Parameter(zeros()), nn.Parameter(zeros())",
+        "self.c, self.m",
+        "self.e, self.n",
     ),
     "one list, norm by norm": pairs(
         "self.norms = nn.ParameterList([ones(), zeros(), ones(), zeros()])",
