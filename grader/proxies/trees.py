@@ -91,7 +91,8 @@ def _gather(
 ) -> None:
     """Add each parameter below a path to its layer in `found`, or else to `around`."""
     children = _children(at, infos)
-    for steps in _series(_alike(at, children), len(found)):
+    alike = list(_series(_alike(at, children), len(found)))
+    for steps in alike:
         in_list = all(step.isdigit() for step in steps)
         # A norm may hold parameters a_2 and b_2, which are not two layers.
         stems = {stem(step) for step in steps}
@@ -104,8 +105,11 @@ def _gather(
         only = last_number(steps[0]) in ((0,) if in_list else (0, 1))
         if len(steps) == len(found) and single and whole and (only or len(found) > 1):
             in_order = sorted(steps, key=lambda step: last_number(step) or 0)
+            shared = at + stem(steps[0])
+            if in_list and sum(len(others) == len(found) for others in alike) > 1:
+                # In a list of attentions and layers in turn, each kind needs a path of its own.
+                shared = at + in_order[0]
             for layer, step in zip(found, in_order, strict=True):
-                shared = at + stem(steps[0])
                 for info in children[step]:
                     rest = info.path[len(at) + len(step) :]
                     layer[f"{shared}{rest}".strip(".").replace("..", ".")] = info

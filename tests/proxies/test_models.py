@@ -290,6 +290,32 @@ def test_the_layers_of_a_model_find_their_weights_and_gradients(
     assert_whole(adopted(Model, source, 13, 8, 2, layers, 12), IDS, gradients=MAKE)
 
 
+TURNS = (
+    model(
+        AROUND + "more = []\n"
+        "for _ in range(layers):\n"
+        "    more += [Added(d, Fused(d, heads)), Added(d, Mlp(d, hidden))]\n"
+        "self.body = nn.Sequential(*more, nn.LayerNorm(d))",
+        ENTER + "return self.body(x) @ self.tok_emb.weight.T",
+    )
+    + """
+class Added(nn.Module):
+    def __init__(self, d, part):
+        super().__init__()
+        self.norm, self.part = nn.LayerNorm(d), part
+    def forward(self, x):
+        return x + self.part(self.norm(x))
+"""
+)
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+def test_attentions_and_layers_may_take_turns_in_one_list(
+    adopted: Callable[..., Adopted], layers: int
+) -> None:
+    assert_whole(adopted(Model, TURNS, 13, 8, 2, layers, 12), IDS, gradients=MAKE)
+
+
 @pytest.mark.parametrize("source", TABLES.values(), ids=TABLES)
 def test_the_tables_of_a_model_find_their_weights_and_gradients(
     adopted: Callable[..., Adopted], source: str
