@@ -230,9 +230,9 @@ def flash_attention(
         (batch, heads, tokens, head_dim): a mix of values for each query. Gradients are not tested.
 
     Rules:
-        memory: At a fixed block size, no tensor grows faster than the number of tokens: neither the
-            scores, nor a mask, nor everything that you keep. An answer that breaks this rule gets
-            at most half of the points.
+        memory: At a fixed block size, no tensor grows faster than the number of tokens, and neither
+            does all that your tensors hold at one time: neither the scores, nor a mask, nor the
+            states of all blocks. An answer that breaks this rule gets at most half of the points.
         block: No maximum, sum or softmax runs over more than `block_size` keys at once. At most two
             numbers for each query and block may leave torch, through .item(), .tolist(), .numpy(),
             float() or `if`.

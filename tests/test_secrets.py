@@ -143,6 +143,7 @@ def test_no_module_of_the_trusted_side_is_loaded(desk: Desk) -> None:
         "interpreter",
         "loader",
         "lockdown",
+        "memory",
         "operands",
         "operations",
         "preload",

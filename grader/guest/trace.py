@@ -27,6 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from grader.guest import interpreter
+from grader.guest.memory import Memory
 from grader.guest.operations import (
     EXPONENTIALS,
     Cost,
@@ -38,6 +39,7 @@ from grader.guest.operations import (
     is_lent,
     lend,
     plain_name,
+    tensors_in,
 )
 from grader.wire import AUTOGRAD, MAX_USES, Operations, Place, Use
 from grader.wire.source import CODE_PREFIX
@@ -215,13 +217,14 @@ class Record:
     widest: int = 0
     compared: int = 0
     left: int = 0
+    memory: Memory = field(default_factory=Memory)
     exponential: bool = False  # whether the call has computed an exponential
 
     @property
     def operations(self) -> Operations:
         """The counts of the call's operations so far."""
         counts = self.count, self.largest, self.work, self.widest, self.compared, self.left
-        return Operations(*counts)
+        return Operations(*counts, self.memory.most)
 
     def note(self, name: str) -> None:
         """Report a call of a torch function, if the function is watched."""
@@ -342,6 +345,9 @@ def _count_operation(mode: Any, func: Any, types: Any, args: Any = (), kwargs: A
     result = func(*args, **kwargs)
     with _untraced():  # what the kit reads of tensors is no function of the student's
         _current.add(plain_name(func), cost(func, args, kwargs, result))
+        given = tensors_in((args, kwargs))
+        for tensor in tensors_in(result):
+            _current.memory.add(tensor, given)
         for tensor in changed(func, args, kwargs):
             if is_lent(tensor):
                 _current.leave(tensor)

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, permutations
-from math import prod
+from math import comb, prod
 from posixpath import commonpath
 
 from grader.proxies.groups import is_called_bias, is_row, name_in_dict
@@ -34,6 +34,7 @@ STACKED = (GAIN | SHIFT) - {"g", "w", "b", "weight", "bias"}  # words that name 
 LISTS = frozenset({"ParameterList", "ParameterDict"})
 WORD = re.compile(r"[a-z]+|[0-9]+")
 MAX_ORDERS = 120  # orders that are tried for norms without names; enough for five norms
+MAX_CHOICES = 30  # choices of vectors that are tried as norms; enough for six of eight
 
 
 @dataclass(frozen=True)
@@ -172,11 +173,15 @@ def _bare_norms(
 
 
 def _without_names(vectors: Sequence[ParameterInfo], count: int, each: int) -> Iterator[list[Norm]]:
-    """Every choice of `count` norms among the block's own vectors, in the order of making."""
+    """Every choice of `count` norms among the block's own vectors, in the order of making.
+
+    None if there are many choices, each of which costs a search for the other parts.
+    """
     able = [Vector(info.path) for info in vectors if not is_called_bias(info.path)]
-    size = prod(vectors[0].shape) if vectors else 0
-    for chosen in islice(combinations(able, count * each), MAX_ORDERS):
-        held = _Holder("", chosen, size)
+    if comb(len(able), count * each) > MAX_CHOICES:
+        return
+    for chosen in combinations(able, count * each):
+        held = _Holder("", chosen, prod(vectors[0].shape))
         if each == 1:
             yield _stacked(held, chosen)
         else:

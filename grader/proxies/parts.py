@@ -206,10 +206,12 @@ class _Pool:
         return self._restored(matching.candidates(self._wanted(together, counts), aliases), home)
 
     def whole(self, counts: tuple[int, ...], aliases: NameAliases) -> Sequence[Adoption]:
-        """The matches of a single part, if the parameters hold all of it and no other matrix."""
-        ((part, roles),) = self.parts
-        home = dict.fromkeys((role for role, _ in roles), part)
-        return self._restored(_whole(self._wanted(roles, counts), aliases), home)
+        """The matches of a single part, if the parameters hold all of it and no other matrix.
+
+        Their paths are without the affix.
+        """
+        ((_, roles),) = self.parts
+        return _whole(self._wanted(roles, counts), aliases)
 
     def _wanted(self, roles: Roles, counts: tuple[int, ...]) -> WantedRoles:
         infos = (msgspec.structs.replace(info, path=self.short(info.path)) for info in self.infos)

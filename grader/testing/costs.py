@@ -48,8 +48,9 @@ def assert_grows_at_most(
 ) -> None:
     """Fail if `large` takes over `memory` times the memory of `small`, or `work` times its work.
 
-    Memory is the number of elements in the largest tensor. At most `leaving` numbers may leave
-    torch in a call.
+    Memory is the number of elements in the largest tensor, and also the number that all tensors
+    hold at one time: each is held to the limit. At most `leaving` numbers may leave torch in a
+    call.
     """
     little, much = _counted(call, [small, large], leaving)
     if memory is not None:
@@ -58,6 +59,12 @@ def assert_grows_at_most(
             f"the largest tensor on the way holds {little.largest:,} numbers for a small input, "
             f"and {much.largest:,} for a larger input, which is more than {memory:g} times as "
             "many: which tensor becomes so large, and do you need all of it at once?",
+        )
+        assert_that(
+            _within(call, "memory at one time", much.held, memory * little.held),
+            f"all tensors together hold up to {little.held:,} numbers at one time for a small "
+            f"input, and {much.held:,} for a larger input, which is more than {memory:g} times as "
+            "many: what do you keep that you could use up at once?",
         )
     if work is not None:
         assert_that(

@@ -243,6 +243,7 @@ class Operations(msgspec.Struct, frozen=True):
     widest: int  # the largest number of elements that a sum, product, maximum or softmax runs over
     compared: int = 0  # elements read by maxima and comparisons before the first exponential
     left: int = 0  # bits of numbers that Python or NumPy got
+    held: int = 0  # the most numbers that the tensors made in the call held at one time
 
 
 class Returned(msgspec.Struct, frozen=True, tag="returned"):

@@ -2089,8 +2089,8 @@ mistake(
 
 
 @mistake(
-    "flash_attention", "tiles-kept", "Every block of weights is kept until the end",
-    hint="What do all blocks together hold? When is a block no longer needed?",
+    "flash_attention", "tiles-kept", "Something of every block is kept until the end",
+    hint="What does that hold for all blocks together? When could you merge it and forget it?",
     breaks=("memory",),
 )  # fmt: skip
 def attention_that_keeps_its_blocks(queries, keys, values, block_size, causal=False):
@@ -2110,6 +2110,31 @@ def attention_that_keeps_its_blocks(queries, keys, values, block_size, causal=Fa
         total = total + positive.sum(-1, keepdim=True)
         context = context + positive @ values[:, :, start : start + block_size]
     return context / total
+
+
+@mistake(
+    "flash_attention", "states-kept", "Something of every block is kept until the end",
+    hint="What does that hold for all blocks together? When could you merge it and forget it?",
+    breaks=("memory",),
+)  # fmt: skip
+def attention_of_blocks_put_together(queries, keys, values, block_size, causal=False):
+    tokens, scale = keys.shape[-2], keys.shape[-1] ** -0.5
+    maxima, sums, mixes = [], [], []
+    for start in range(0, tokens, block_size):
+        scores = (queries * scale) @ keys[:, :, start : start + block_size].mT
+        if causal:
+            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
+            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+        maxima.append(scores.amax(-1, keepdim=True))
+        positive = torch.exp(scores - maxima[-1])
+        sums.append(positive.sum(-1, keepdim=True))
+        mixes.append(positive @ values[:, :, start : start + block_size])
+    largest = maxima[0]
+    for maximum in maxima[1:]:
+        largest = torch.maximum(largest, maximum)
+    factors = [torch.exp(maximum - largest) for maximum in maxima]
+    total = sum(s * f for s, f in zip(sums, factors, strict=True))
+    return sum(mix * f for mix, f in zip(mixes, factors, strict=True)) / total
 
 
 mistake(
@@ -2533,29 +2558,6 @@ def attention_in_two_passes(queries, keys, values, block_size, causal=False):
         total = total + positive.sum(-1, keepdim=True)
         context = context + positive @ values[:, :, start : start + block_size]
     return context / total
-
-
-@accepted(
-    "flash_attention", "block-maxima", "Each block by its own maximum, put together at the end"
-)
-def attention_of_blocks_put_together(queries, keys, values, block_size, causal=False):
-    tokens, scale = keys.shape[-2], keys.shape[-1] ** -0.5
-    maxima, sums, mixes = [], [], []
-    for start in range(0, tokens, block_size):
-        scores = (queries * scale) @ keys[:, :, start : start + block_size].mT
-        if causal:
-            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
-            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
-        maxima.append(scores.amax(-1, keepdim=True))
-        positive = torch.exp(scores - maxima[-1])
-        sums.append(positive.sum(-1, keepdim=True))
-        mixes.append(positive @ values[:, :, start : start + block_size])
-    largest = maxima[0]
-    for maximum in maxima[1:]:
-        largest = torch.maximum(largest, maximum)
-    factors = [torch.exp(maximum - largest) for maximum in maxima]
-    total = sum(s * f for s, f in zip(sums, factors, strict=True))
-    return sum(mix * f for mix, f in zip(mixes, factors, strict=True)) / total
 
 
 @accepted("flash_attention", "softmax-of-blocks", "A softmax for each block, mixed by logarithms")

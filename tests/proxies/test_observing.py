@@ -225,6 +225,33 @@ def test_observe_tells_what_a_call_stores_computes_and_runs_over(
     assert seen.operations.largest == max(stored, before.operations.largest)
 
 
+HELD = {
+    "[x + 1 for _ in range(4)]": 60,
+    "[(x + n).sum() for n in range(4)]": 15 + 4,  # the last term, and all sums
+    "[x[n : n + 1] for n in range(3)]": 0,  # views of what was given
+    "[(x + 1)[:1] for _ in range(4)]": 60,  # a view keeps all of its memory
+    "[(x + 1).detach() for _ in range(4)]": 60,
+    "[(x + 1).data for _ in range(4)]": 60,
+    "[x.new_zeros(7).add_(1), x.new_zeros(7)]": 14,
+    "x.new_zeros(2).resize_(9)": 9,
+    "[x.to_sparse() for _ in range(3)]": 45,
+    "keep(x)": 60,
+}
+
+
+@pytest.mark.parametrize(("code", "expected"), HELD.items())
+def test_observe_tells_how_many_numbers_all_tensors_hold_at_one_time(
+    open_seat: OpenSeat, code: str, expected: int
+) -> None:
+    source = (
+        "import torch\nkept = []\n"
+        "def keep(x):\n    kept.extend(x * n for n in range(4))\n    kept.clear()\n    x + 1\n"
+        f"def free(x):\n    made = {code}\n    return x"
+    )
+    seen = open_seat(source, free).student().free.observe(torch.ones(3, 5))
+    assert seen.operations.held == expected
+
+
 COMPARED = {
     "x.amax(dim=-1)": 15,
     "x.max(dim=0).values": 15,
