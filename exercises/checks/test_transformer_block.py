@@ -443,7 +443,7 @@ def test_transformer_block_of_the_example(student, reference):
     )
 
 
-@rung.value("TransformerBlock")
+@rung.value("TransformerBlock", rules=("computes", "shorter"))
 def test_transformer_block_with_the_weights_of_the_reference(student, reference, make):
     """With the same weights, the result is that of the reference."""
     theirs, ours = small_block(student, reference)

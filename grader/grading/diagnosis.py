@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 
@@ -56,28 +57,23 @@ class Diagnosis:
     def __init__(self, known: Sheet) -> None:
         self._known = known
 
-    def name(self, exercise: str, answers: Answers) -> Variant | None:
+    def name(self, exercise: str, answers: Answers, bases: Sequence[str] = ()) -> Variant | None:
         """The mistake, or pair of mistakes, that gives the student's results.
 
-        None if no mistake fits, or if several mistakes fit.
+        If none does, it may be a mistake in one of the `bases`, since some answers hold the code of
+        the exercises that others build on. None if no mistake fits, or if several mistakes fit.
         """
         failed = {at: own for at, own in answers.items() if not own.passed and own.results}
         if not failed:
             return None
-        found = self._fitting(self._known.mistakes(exercise), failed)
-        found = found or self._fitting(self._known.pairs(exercise), failed)
-        found = [v for v in found if all(self._explains(v, *case) for case in failed.items())]
-        if found and not any(self._known.given(None, *at).passed for at in failed):
-            return None  # the references fail these tests too: the tests are faulty
-        if len(found) > 1:  # keep the mistakes that pass the cases that the student passed
-            found = self._fitting(found, {at: own for at, own in answers.items() if own.passed})
-        if len(found) > 1:  # prefer the mistakes that give the same error messages
-            found = [v for v in found if self._says_the_same(v, failed)] or found
-        for variant in found[1:]:
-            told_alike = (variant.title, variant.hint) == (found[0].title, found[0].hint)
-            if not told_alike and found[0].slug not in variant.same_as:
-                return None
-        return found[0] if found else None
+        known = self._known
+        for variants in (known.mistakes(exercise), known.pairs(exercise)):
+            if found := _fitting(variants, failed, known.given):
+                return self._only(found, answers, failed, known.given)
+        if not _show_numbers(failed):
+            return None
+        found = _fitting(chain.from_iterable(map(known.mistakes, bases)), failed, known.built_on)
+        return self._only(found, answers, failed, known.built_on)
 
     def follows(self, exercise: str, base: Variant, answers: Answers) -> bool:
         """Whether the answer to `exercise` fails because of `base`, a mistake in another exercise.
@@ -86,41 +82,69 @@ class Diagnosis:
         These results must be numbers, since an exception may have many causes.
         """
         failed = {at: own for at, own in answers.items() if not own.passed}
-        if exercise == base.exercise or not all(shows_numbers(o.results) for o in failed.values()):
+        if exercise == base.exercise or not _show_numbers(failed):
             return False
-        built = ((self._known.built_on(base, *at), own) for at, own in failed.items())
-        return all(not given.passed and same(given.results, own.results) for given, own in built)
+        return bool(_fitting([base], failed, self._known.built_on))
 
-    def _explains(self, variant: Variant, at: CaseName, own: Given) -> bool:
+    def _only(
+        self, found: list[Variant], answers: Answers, failed: Answers, outcome: _Outcome
+    ) -> Variant | None:
+        """The mistake that explains the failed cases; None if there are several, or none."""
+        found = [
+            v for v in found if all(self._explains(v, *case, outcome) for case in failed.items())
+        ]
+        if found and not any(self._known.given(None, *at).passed for at in failed):
+            return None  # the references fail these tests too: the tests are faulty
+        if len(found) > 1:  # keep the mistakes that pass the cases that the student passed
+            passed = {at: own for at, own in answers.items() if own.passed}
+            found = _fitting(found, passed, outcome)
+        if len(found) > 1:  # prefer the mistakes that give the same error messages
+            found = [v for v in found if _says_the_same(v, failed, outcome)] or found
+        for variant in found[1:]:
+            told_alike = (variant.title, variant.hint) == (found[0].title, found[0].hint)
+            if not told_alike and found[0].slug not in variant.same_as:
+                return None
+        return found[0] if found else None
+
+    def _explains(self, variant: Variant, at: CaseName, own: Given, outcome: _Outcome) -> bool:
         """Whether a case's results are much nearer to a mistake's results than to the reference's.
 
         Also true if the case's results equal the reference's.
         """
         to_reference = gap_between(own.results, self._known.given(None, *at).results)
-        to_variant = gap_between(own.results, self._known.given(variant, *at).results)
+        to_variant = gap_between(own.results, outcome(variant, *at).results)
         return to_reference.right or to_variant.largest <= NEARER * to_reference.largest
 
-    def _fitting(self, variants: Iterable[Variant], answers: Answers) -> list[Variant]:
-        """The variants with the same status and the same results as the answer in all these cases.
 
-        The results of passed cases are not compared.
-        """
-        return [v for v in variants if all(self._fits(v, *case) for case in answers.items())]
+# The outcome of a case on a mistake: a variant, the test's key and the case's label.
+_Outcome = Callable[[Variant, str, str], Given]
 
-    def _says_the_same(self, variant: Variant, answers: Answers) -> bool:
-        """Whether a variant's error messages equal those of the student's answer."""
-        return all(
-            same_words(self._known.given(variant, *at).results, own.results)
-            for at, own in answers.items()
-        )
 
-    def _fits(self, variant: Variant, at: CaseName, own: Given) -> bool:
-        given = self._known.given(variant, *at)
-        # Right results are the same for every answer, so they show no mistake.
-        if given.passed or own.passed:
-            return given.passed is own.passed
-        called = not given.uses or not set(given.uses).isdisjoint(own.uses)
-        return called and same(given.results, own.results)
+def _fitting(variants: Iterable[Variant], answers: Answers, outcome: _Outcome) -> list[Variant]:
+    """The variants with the same status and the same results as the answer in all these cases.
+
+    The results of passed cases are not compared.
+    """
+    return [v for v in variants if all(_fits(outcome(v, *at), own) for at, own in answers.items())]
+
+
+def _fits(given: Given, own: Given) -> bool:
+    # Right results are the same for every answer, so they show no mistake.
+    if given.passed or own.passed:
+        return given.passed is own.passed
+    called = not given.uses or not set(given.uses).isdisjoint(own.uses)
+    return called and same(given.results, own.results)
+
+
+def _says_the_same(variant: Variant, answers: Answers, outcome: _Outcome) -> bool:
+    """Whether a variant's error messages equal those of the student's answer."""
+    return all(
+        same_words(outcome(variant, *at).results, own.results) for at, own in answers.items()
+    )
+
+
+def _show_numbers(answers: Answers) -> bool:
+    return all(shows_numbers(own.results) for own in answers.values())
 
 
 # --- comparing -----------------------------------------------------------------------------------
@@ -283,4 +307,7 @@ def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
     if not first.is_floating_point():
         return False
     within = RECOGNISED * (100 if first.element_size() < 4 else 1)
-    return within.holds(first.double(), second.double())
+    if within.holds(first.double(), second.double()):
+        return True
+    # Rounding grows with the largest number, also in numbers that are small beside it.
+    return torch.equal(first.isnan(), second.isnan()) and _gap_of_tensors(ours, theirs).right

@@ -320,7 +320,8 @@ class Climb:
             return _Attempt(self._engine, results)
         diagnosis = self._desk.diagnosis
         failed = any(result.status in WRONG for result in results)
-        known = diagnosis.name(self.name, self._answers) if diagnosis and failed else None
+        bases = self._desk.course.exercises[self.name].requires
+        known = diagnosis.name(self.name, self._answers, bases) if diagnosis and failed else None
         if known is not None:
             results = [
                 self._named(test, result, known)

@@ -56,7 +56,8 @@ def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
         device=order.device,
     )
     if recorded is None:
-        desk.sheet = sheet_of(desk, load_library(course, tests), rows)
+        bases = (base for name in tests for base in course.exercises[name].requires)
+        desk.sheet = sheet_of(desk, load_library(course, {*tests, *bases}), rows)
     return desk
 
 

@@ -34,9 +34,10 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...
     The likeliest come first.
     """
     block = _Block.of(wanted.roles)
+    owners = {info.path: info.owner for info in wanted.parameters}
     if block.is_one_part:
-        return matching.candidates(wanted, aliases)
-    return likeliest(_in_parts(block, wanted, aliases))
+        return likeliest(matching.candidates(wanted, aliases), owners)
+    return likeliest(_in_parts(block, wanted, aliases), owners)
 
 
 def count_norms(roles: Roles) -> int:

@@ -141,10 +141,21 @@ def in_turn(ways: Iterable[Iterator[Adoption]]) -> Iterator[Adoption]:
         raise refused
 
 
-def likeliest(found: Iterable[Adoption]) -> tuple[Adoption, ...]:
-    """The first `MAX_CANDIDATES` matches, those with the fewest missing and extra weights first."""
+def likeliest(
+    found: Iterable[Adoption], owners: Mapping[str, str] | None = None
+) -> tuple[Adoption, ...]:
+    """The first `MAX_CANDIDATES` matches, those with the fewest missing and extra weights first.
+
+    `owners` gives the classes that own the parameters. With it, matches that agree in these numbers
+    are sorted by how many layouts they mix in a class: most people store all weights alike. So a
+    square matrix lies as the others do, even in a wrong answer, where no result can tell.
+    """
+
+    def mixed(one: Adoption) -> int:
+        return len({(owners[path], how) for path, how in one.layouts}) if owners else 0
+
     some = islice(found, MAX_CANDIDATES)
-    return tuple(sorted(some, key=lambda one: len(one.missing) + len(one.extra)))
+    return tuple(sorted(some, key=lambda one: (len(one.missing) + len(one.extra), mixed(one))))
 
 
 @dataclass(frozen=True)

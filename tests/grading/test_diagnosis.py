@@ -112,6 +112,20 @@ def test_an_integer_is_the_same_in_a_tensor_without_dimensions() -> None:
     assert not same([1], [payload.pack_tensor(torch.tensor(True))])
 
 
+def test_rounding_beside_large_numbers_makes_no_difference() -> None:
+    large = torch.tensor([2000.0, 0.01])
+    small = torch.tensor([2.0, 0.01])
+    step = torch.tensor([0.0, 0.002])
+
+    def alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+        return same([payload.pack_tensor(one)], [payload.pack_tensor(other)])
+
+    assert alike(large, large + step)
+    assert not alike(small, small + step)
+    assert not alike(large, large + 20 * step)
+    assert not alike(large, torch.tensor([2000.0, torch.nan]))
+
+
 @pytest.mark.parametrize(
     "body",
     ["return x * 2", "return x - x.mean() + 1e-2", "return x + 1.01 * x.mean()", "raise KeyError"],

@@ -95,6 +95,36 @@ def test_a_mistake_of_the_layers_own_is_not_hidden_behind_that_of_the_mask(desk:
     assert both["CausalAttention"].points <= alone["CausalAttention"].points
 
 
+# --- an answer that holds the code of an earlier exercise ----------------------------------------
+
+INLINE = """
+from torch import nn
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.up, self.down = nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model)
+    def forward(self, x):
+        x = self.up(x)
+        return self.down(x * (1 + (x / 2 ** 0.5).erf()){})
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "names"), [("", {"1 + erf is never halved"}), (" / 3", {None}), (" / 2", set())]
+)
+def test_an_earlier_exercises_mistake_is_named_in_an_answer_that_does_without_it(
+    warm: Warm, ending: str, names: set[str | None]
+) -> None:
+    course = load_course(REAL)
+    seed, files = course.hidden_seed(), course.tests_of()
+    order = Order(course, seed, files, only=("FeedForward",), isolation="weak")
+    with sharing(warm), order.desk() as desk:
+        (result,) = grade_text(desk, INLINE.format(ending)).values()
+    assert told(result) == names
+    assert not any(test.follows for test in result.tests)
+
+
 # --- what proves nothing -------------------------------------------------------------------------
 
 NO_BOOLEANS = "masked_fill_ only supports boolean masks, but got mask with dtype float"
