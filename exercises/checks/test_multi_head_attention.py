@@ -363,11 +363,11 @@ def test_multi_head_attention_with_identity_weights(student, reference):
     assert_agrees(result, expected, within=PRINTED, what="two heads with identity weights")
 
 
-@rung.value("MultiHeadAttention", rules=("computes", "shorter"))
+@rung.value("MultiHeadAttention")
 def test_multi_head_attention_with_the_weights_of_the_reference(student, reference, make):
     """With the same weights, the result is that of the reference."""
     theirs, ours = small_layer(student, reference)
-    x = make.normal(batch=8, tokens=5, d_in=4)
+    x = make.normal(batch=5, tokens=7, d_in=4)
     assert_agrees(theirs(x), ours(x))
 
 
@@ -383,7 +383,7 @@ def test_multi_head_attention_takes_shorter_sentences(student, reference, make):
     """Sentences may be shorter than context_length; each call may have another length."""
     theirs, ours = small_layer(student, reference, context_length=9)
     for tokens in (3, 5):
-        x = make.normal(batch=2, tokens=tokens, d_in=4)
+        x = make.normal(batch=8, tokens=tokens, d_in=4)
         assert_agrees(theirs(x), ours(x), what=f"the result for {tokens} tokens of at most 9")
 
 

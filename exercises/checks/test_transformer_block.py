@@ -443,11 +443,11 @@ def test_transformer_block_of_the_example(student, reference):
     )
 
 
-@rung.value("TransformerBlock", rules=("computes", "shorter"))
+@rung.value("TransformerBlock")
 def test_transformer_block_with_the_weights_of_the_reference(student, reference, make):
     """With the same weights, the result is that of the reference."""
     theirs, ours = small_block(student, reference)
-    x = make.normal(12.0, batch=3, tokens=5, d_model=8)
+    x = make.normal(12.0, batch=3, tokens=7, d_model=8)
     assert_agrees(theirs(x), ours(x), within=REORDERED)
 
 
@@ -463,7 +463,7 @@ def test_transformer_block_takes_shorter_sentences(student, reference, make):
     """Sentences may be shorter than context_length; each call may have another length."""
     theirs, ours = small_block(student, reference, context_length=9)
     for tokens in (3, 5):
-        x = make.normal(12.0, batch=2, tokens=tokens, d_model=8)
+        x = make.normal(12.0, batch=3, tokens=tokens, d_model=8)
         what = f"the result for {tokens} tokens of at most 9"
         assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
 
