@@ -22,16 +22,17 @@ from grader.lms.sheets import (
     ID,
     LOGIN,
     NAME,
+    Column,
     Directory,
     Kind,
     Sheet,
     as_number,
-    missing,
-    without,
+    filled_in,
+    written_anew,
 )
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
-from grader.records.rows import Person, Row, counted, csv_line, number
+from grader.records.rows import Person, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
 
@@ -160,7 +161,8 @@ def _fresh(totals: Totals) -> Filled:
                 ]
             )
         )
-    return Filled("".join(lines))
+    title = totals.column or totals.title
+    return Filled("".join(lines), push=written_anew(totals, title, totals.rows))
 
 
 def _filled(totals: Totals, into: Path) -> Filled:
@@ -173,29 +175,16 @@ def _filled(totals: Totals, into: Path) -> Filled:
     sheet.required("Student")
     place = _column(sheet, totals.title, totals.column)
     directory = Directory(totals.rows, sheet.places(_KINDS))
-    matched: list[Row] = []
-    notes: list[str] = []
-    excused, bare = 0, []
-    for cells in sheet.rows[1:]:
-        if _POINTS in cells[0]:
-            notes += _about_points(cells[place], totals.most)
-            continue
-        row = directory.find(cells)
-        points = totals.of(row) if row is not None else None
-        if row is None or points is None:
-            bare.append(cells[0].strip())
-            continue
-        matched.append(row)
-        if cells[place].strip() == _EXCUSED:
-            excused += 1
-            continue
-        cells[place] = number(points)
-    done = counted(len(matched) - excused, "row")
-    notes.append(f"{done} filled in, in the column {sheet.header[place]!r}")
-    if excused:
-        notes.append(f"excused in Canvas, and left unchanged: {counted(excused, 'row')}")
-    notes += [*without(bare), *missing(totals.rows, matched, into.name)]
-    return Filled(sheet.text(), tuple(notes))
+    lines = [cells for cells in sheet.rows[1:] if _POINTS not in cells[0]]
+    maxima = [cells[place] for cells in sheet.rows[1:] if _POINTS in cells[0]]
+    notes = [note for cell in maxima for note in _about_points(cell, totals.most)]
+
+    def is_excused(cells: Sequence[str]) -> bool:
+        return cells[place].strip() == _EXCUSED
+
+    known = _title(sheet.header[place])
+    column = Column(place, known, 0, is_excused, "excused in Canvas")
+    return filled_in(sheet, lines, directory, column, totals, notes)
 
 
 def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:

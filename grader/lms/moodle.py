@@ -10,16 +10,28 @@ the columns Identifier, Grade and Last modified (grade).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem
 from grader.intake.names import suffix
-from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, as_number, missing, without
+from grader.lms.sheets import (
+    EMAIL,
+    ID,
+    NAME,
+    Column,
+    Directory,
+    Kind,
+    Sheet,
+    as_number,
+    filled_in,
+    missing,
+    written_anew,
+)
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
-from grader.records.rows import Person, Row, counted, csv_line, number
+from grader.records.rows import Person, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
 
@@ -102,7 +114,11 @@ def _fresh(totals: Totals) -> Filled:
                 ]
             )
         )
-    return Filled("".join(lines), tuple(missing(totals.rows, known, "the worksheet")))
+    return Filled(
+        "".join(lines),
+        tuple(missing(totals.rows, known, "the worksheet")),
+        written_anew(totals, totals.title, known),
+    )
 
 
 def _filled(totals: Totals, into: Path) -> Filled:
@@ -117,34 +133,29 @@ def _filled(totals: Totals, into: Path) -> Filled:
     # The titles of the columns depend on the language. But the first column always holds the
     # number, and the second column the name.
     directory = Directory(totals.rows, [*sheet.places(_KINDS), (_NUMBER, 0), (NAME, 1)])
-    matched: list[Row] = []
-    notes: set[str] = set()
-    kept, bare = 0, []
-    for cells in sheet.rows[1:]:
-        row = directory.find(cells)
-        total = totals.of(row) if row is not None else None
-        if row is None or total is None:
-            bare.append(cells[1].strip())
-            continue
-        matched.append(row)
-        if locked is not None and cells[locked].strip().lower() == "no":
-            kept += 1
-            continue
-        points = number(total)
-        maximum = cells[top].strip() if top is not None else ""
-        comma = any(_COMMA.fullmatch(cell.strip()) for cell in cells)
-        cells[place] = points.replace(".", ",") if comma else points
-        if maximum and as_number(maximum) != round(totals.most, 3):
-            notes.add(
-                f"Moodle has a maximum grade of {maximum}, and these grades have one of "
-                f"{number(totals.most)}: set the assignment's `points` in course.toml"
-            )
-    done = counted(len(matched) - kept, "row")
-    lines = [*notes, f"{done} filled in, in the column {sheet.header[place]!r}"]
-    if kept:
-        lines.append(f"locked in Moodle, and left unchanged: {counted(kept, 'row')}")
-    lines += [*without(bare), *missing(totals.rows, matched, into.name)]
-    return Filled(sheet.text(), tuple(lines))
+
+    def is_locked(cells: Sequence[str]) -> bool:
+        return locked is not None and cells[locked].strip().lower() == "no"
+
+    column = Column(place, totals.title, 1, is_locked, "locked in Moodle", _form)
+    lines = sheet.rows[1:]
+    notes = {note for cells in lines if top is not None for note in _about_most(cells[top], totals)}
+    return filled_in(sheet, lines, directory, column, totals, sorted(notes))
+
+
+def _form(points: float, cells: Sequence[str]) -> str:
+    """The points, with a decimal comma if the line has one."""
+    comma = any(_COMMA.fullmatch(cell.strip()) for cell in cells)
+    return number(points).replace(".", ",") if comma else number(points)
+
+
+def _about_most(cell: str, totals: Totals) -> Iterator[str]:
+    maximum = as_number(cell)
+    if maximum is not None and maximum != round(totals.most, 3):
+        yield (
+            f"Moodle has a maximum grade of {cell.strip()}, and these grades have one of "
+            f"{number(totals.most)}: set the assignment's `points` in course.toml"
+        )
 
 
 SYSTEM = System(

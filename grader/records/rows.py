@@ -63,6 +63,20 @@ class Row:
         return self.grade is not None and self.grade.status != "grader_error"
 
     @property
+    def judged(self) -> bool:
+        """Whether other systems get the points: answers were tested, or a person gave points."""
+        if self.grade is None or not self.has_points:
+            return False
+        given = {a.exercise for a in self.adjustments} & {e.name for e in self.grade.exercises}
+        return self.grade.status == "graded" or bool(given)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether there is no answer to any graded exercise."""
+        exercises = self.grade.exercises if self.grade else ()
+        return bool(exercises) and all(exercise.untouched for exercise in exercises)
+
+    @property
     def points(self) -> Mapping[str, float]:
         """The points of each exercise, corrections included; empty if unknown."""
         if self.grade is None or not self.has_points:
