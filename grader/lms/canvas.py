@@ -3,7 +3,8 @@
 A download's entry is called ``doejane_LATE_12345_678_attention.py``. It has the student's name, the
 user id, the id of the upload, and the file's own name. A later upload has a larger id. A
 resubmission may have ``-1`` before the extension. Text typed into Canvas is called
-``doejane_12345_text.html``, and a link ``doejane_12345_link.html``, without an upload's id.
+``doejane_12345_text.html``, and a link ``doejane_12345_link.html``, without an upload's id. A text
+that holds code is read as a file ``text.py``.
 
 With anonymous grading an entry is called ``anon_ab12c_678_attention.py``, with letters and digits
 instead of the user id. LATE is then at the beginning, after ``anon``, or after the user id.
@@ -18,6 +19,7 @@ from pathlib import Path, PurePath
 
 from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem
+from grader.intake.typed import typed_link, typed_text
 from grader.lms.sheets import (
     ID,
     LOGIN,
@@ -55,7 +57,8 @@ class _Entry:
     number: str  # the user's id, or the pseudonym if grading is anonymous
     late: bool
     upload: int  # the upload's id; 0 for typed text
-    name: str  # the student's own name for the file
+    name: str  # the student's own name for the file, or the name that Canvas gave typed text
+    typed: bool  # whether the student typed a text, or the address of a link
     person: Person
 
 
@@ -71,7 +74,8 @@ def _entry(name: str) -> _Entry | None:
     else:
         return None
     upload = int(match["file"] or 0)
-    return _Entry(who, number, late, upload, match["name"] or match["typed"], person)
+    name, typed = match["name"] or match["typed"], match["typed"] is not None
+    return _Entry(who, number, late, upload, name, typed, person)
 
 
 def _made(names: Collection[str]) -> Collection[str]:
@@ -100,7 +104,12 @@ def _upload(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) ->
     files: dict[str, FileItem] = {}
     attempts = 1
     last = max((entry for entry, _ in found), key=lambda entry: entry.upload)
+    uploaded = any(not entry.typed for entry, _ in found)
     for entry, item in sorted(found, key=lambda one: one[0].upload):
+        if entry.typed:
+            if not uploaded:
+                files |= _typed(entry.name, item)
+            continue
         name, times = _without_mark(entry.name, names, units)
         attempts = max(attempts, times + 1)
         files[name] = item  # a later upload replaces an earlier upload of the same name
@@ -113,6 +122,13 @@ def _upload(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) ->
         moment=(float(last.upload),),
         attempts=attempts,
     )
+
+
+def _typed(name: str, item: FileItem) -> dict[str, FileItem]:
+    """A typed text as a file of code; a link as a file that is not read."""
+    if name.startswith("link"):
+        return {"link.py": typed_link(item, name)}
+    return {"text.py": typed_text(item, name)}
 
 
 def _without_mark(name: str, names: Collection[str], units: Collection[str]) -> tuple[str, int]:

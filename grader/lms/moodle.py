@@ -2,9 +2,9 @@
 
 A download's entry is called ``Jane Doe_12345_assignsubmission_file_/attention.py``, or
 ``Jane Doe_12345_assignsubmission_file_attention.py``, without a folder. The number is the
-participant's. Text typed into Moodle is a page called ``…_onlinetext_…``. The grader does not read
-such a page, but reports it if the student submitted no file. To import a worksheet, Moodle needs
-the columns Identifier, Grade and Last modified (grade).
+participant's. Text typed into Moodle is a page called ``…_onlinetext_…``. It is read, or reported, if
+the student submitted no file. To import a worksheet, Moodle needs the columns Identifier, Grade and
+Last modified (grade).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem
 from grader.intake.names import suffix
+from grader.intake.typed import typed_text
 from grader.lms.sheets import (
     EMAIL,
     ID,
@@ -51,6 +52,7 @@ def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]
     files: dict[str, dict[str, FileItem]] = {}
     names: dict[str, str] = {}
     moments: dict[str, float] = {}
+    typed: dict[str, dict[str, FileItem]] = {}
     for item in items:
         match = _ENTRY.fullmatch(item.parts[0])
         if match is None:
@@ -60,13 +62,15 @@ def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]
         moments[number] = max(moments.get(number, 0.0), item.modified)
         own = files.setdefault(number, {})
         name = "/".join(part for part in (match["rest"], *item.parts[1:]) if part)
-        if match["kind"] == "file" or suffix(name) == ".html":
+        if match["kind"] == "file":
             own[name] = item
+        elif suffix(name) == ".html":
+            typed.setdefault(number, {})["onlinetext.py"] = typed_text(item, name)
     return [
         Upload(
             names[number],
             number,
-            files[number],
+            files[number] or typed.get(number, {}),
             (Person(name=names[number], moodle=number),),
             moment=(moments[number],),
         )

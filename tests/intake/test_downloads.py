@@ -173,6 +173,113 @@ def test_what_was_typed_into_canvas_is_a_submission_beside_the_others(
     assert arrived.people["maxmm"].canvas == "3"
 
 
+CODE = "import torch\n\n\ndef center(x):\n    y = x\n    return y if (x < 1).all() else x\n"
+
+
+def page(body: str) -> str:
+    """A page as Canvas makes it of a typed text."""
+    head = "<html><head><title>Homework: Max</title><style>p = 1</style></head><body>"
+    return f"<!DOCTYPE html>\n{head}\n<h1>A course: Homework</h1>\n{body}\n</body></html>"
+
+
+def escaped(text: str, space: str = "&nbsp;") -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace(" ", space)
+
+
+IN_PRE = f"<pre><code>{escaped(CODE, ' ')}</code></pre>"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        IN_PRE,
+        f"<p>Hello, this is my answer:</p>\n{IN_PRE}<p>Thanks, Max</p>",
+        f"<p>{escaped(CODE).replace(chr(10), '<br />')}</p>",
+        "".join(f"<p>{escaped(line) or '&nbsp;'}</p>\n" for line in CODE.splitlines()),
+        "".join(f"<div><span>{escaped(line)}</span></div>\r\n" for line in CODE.splitlines()),
+    ],
+)
+def test_code_that_was_typed_into_canvas_is_read(
+    download: Download, tiny: Course, body: str
+) -> None:
+    path = download({"maxmm_3_text.html": page(body), "doejane_1_10_basics.py": TEXT})
+    _, arrived = take_in([path], tiny).submissions
+    assert (arrived.status, arrived.problems) == ("ready", ())
+    lines = [line for line in arrived.sources[0].cells[0].splitlines() if line]
+    assert lines == [line for line in CODE.splitlines() if line]
+
+
+def test_code_that_was_typed_into_moodle_is_read_where_no_file_came(
+    download: Download, tiny: Course
+) -> None:
+    typed = "_assignsubmission_onlinetext_/onlinetext.html"
+    path = download(
+        {
+            f"Jane Doe_5{typed}": page(IN_PRE),
+            f"Bob Roe_6{typed}": page(IN_PRE),
+            "Bob Roe_6_assignsubmission_file_/basics.py": TEXT,
+        }
+    )
+    assert files_of(take_in([path], tiny)) == {
+        "Jane Doe": ["onlinetext.py"],
+        "Bob Roe": ["basics.py"],
+    }
+
+
+def test_a_typed_text_without_code_says_so(download: Download, tiny: Course) -> None:
+    path = download({"maxmm_3_text.html": page("<p>see my e-mail</p>"), "a_1_10_b.py": TEXT})
+    max_ = take_in([path], tiny).submissions[1]
+    assert max_.problems == (
+        "text.html: not read: submit a .py file or a notebook; the typed text holds no code",
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<meta http-equiv="Refresh" content="0; url=https://example.org/nb?a=1&amp;b=2" />',
+        '<a href="https://example.org/nb?a=1&amp;b=2">my notebook</a>',
+    ],
+)
+def test_the_address_of_a_submitted_link_is_shown(
+    download: Download, tiny: Course, body: str
+) -> None:
+    path = download({"maxmm_3_link.html": page(body), "doejane_1_10_basics.py": TEXT})
+    max_ = take_in([path], tiny).submissions[1]
+    assert max_.problems == (
+        "link.html: not read: submit a .py file or a notebook, not a link to "
+        "https://example.org/nb?a=1&b=2",
+    )
+
+
+def test_an_address_cannot_control_a_terminal(download: Download, tiny: Course) -> None:
+    body = '<a href="https://example.org/\x1b[2J&#27;">x</a>'
+    path = download({"maxmm_3_link.html": page(body), "doejane_1_10_basics.py": TEXT})
+    (line,) = take_in([path], tiny).submissions[1].problems
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize("unit", ["<a", "<", "<!", "x", "&", "xmlns=", "x = ", "http://", "<p>"])
+def test_a_long_page_is_read_in_proportion_to_its_length(
+    download: Download, tiny: Course, unit: str
+) -> None:
+    """A time that grew with the square of the length would exceed the limit of a test by far."""
+    long = unit * (2**21 // len(unit))
+    path = download({"a_3_text.html": f"<p>{long}", "b_4_link.html": long, "c_1_10_b.py": TEXT})
+    assert len(take_in([path], tiny).submissions) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("hw.docx", "a Word document"), ("HW.PDF", "a PDF"), ("hw.doc", "a Word")]
+)
+def test_a_document_is_named_in_the_line_that_refuses_it(
+    download: Download, tiny: Course, name: str, kind: str
+) -> None:
+    path = download({f"maxmm_3_20_{name}": b"%PDF", "doejane_1_10_basics.py": TEXT})
+    (line,) = take_in([path], tiny).submissions[1].problems
+    assert line.startswith(f"{name}: not read: submit a .py file or a notebook, not {kind}")
+
+
 def test_a_file_that_a_student_called_text_html_is_an_upload(
     download: Download, tiny: Course
 ) -> None:
