@@ -152,6 +152,7 @@ _ABOUT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _POINTS = "Points Possible"
 _COLUMN = re.compile(r"(?P<title>.*\S)\s+\(\d+\)")  # Canvas adds the assignment's number
 _EXCUSED = "EX"
+_READ_ONLY = "read only"  # in place of the points possible, if Canvas does not import a column
 _NUMBER = Kind(lambda row: [row.person.canvas])
 _KINDS = ((_NUMBER, "ID"), (ID, "SIS User ID"), (LOGIN, "SIS Login ID"), (NAME, "Student"))
 
@@ -215,15 +216,42 @@ def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:
 
 
 def _column(sheet: Sheet, title: str, wanted: str | None) -> int:
-    """The column to fill in: `wanted`, or the column with this title, or the only assignment's."""
-    if wanted is not None:
-        return sheet.required(wanted, *(h for h in sheet.header if _title(h) == wanted))
-    titled = [place for place, head in enumerate(sheet.header) if _COLUMN.fullmatch(head)]
-    named = [place for place in titled if _title(sheet.header[place]).lower() == title.lower()]
-    if len(named) == 1 or len(titled) == 1:
-        return (named or titled)[0]
-    columns = ", ".join(repr(sheet.header[place]) for place in titled) or "none at all"
-    raise CallError(f"which column of {sheet.path}? --column TITLE; its assignments: {columns}")
+    """The column to fill in: the column with this title, or `wanted` if there is none.
+
+    Raises `CallError` if there is no such column, or more than one.
+    """
+    places = [n for n, head in enumerate(sheet.header) if n and head not in _ABOUT]
+    titled = [n for n in places if _COLUMN.fullmatch(sheet.header[n])]
+    listed = ", ".join(repr(sheet.header[n]) for n in titled) or "none at all"
+    own = [n for n in places if _title(sheet.header[n]).lower() == title.lower()]
+    if wanted is None:
+        if len(own) == 1:
+            return own[0]
+        why = "several columns are" if own else "no column is"
+        raise CallError(
+            f"which column of {sheet.path}? {why} called {title!r}: --column TITLE; its "
+            f"assignments: {listed}"
+        )
+    exact = [n for n in places if sheet.header[n] == wanted]
+    found = exact or [n for n in places if _title(sheet.header[n]) == wanted]
+    if len(found) != 1:
+        count = "several columns are" if found else "no column is"
+        raise CallError(
+            f"{count} called {wanted!r} in {sheet.path}: name one with its number; its "
+            f"assignments: {listed}"
+        )
+    (place,) = found
+    if own and place not in own:
+        raise CallError(
+            f"these grades are for {title!r}, and {sheet.path} has the column "
+            f"{sheet.header[own[0]]!r}, so {wanted!r} is another assignment's: leave out --column. "
+            f"To fill in {wanted!r} all the same, remove the other column from the file"
+        )
+    if any(_POINTS in cells[0] and _READ_ONLY in cells[place].lower() for cells in sheet.rows[1:]):
+        raise CallError(
+            f"Canvas computes {wanted!r} itself: name an assignment; there is: {listed}"
+        )
+    return place
 
 
 def _title(head: str) -> str:

@@ -27,6 +27,7 @@ from grader.lms.sheets import (
     Sheet,
     as_number,
     filled_in,
+    mark_in,
     missing,
     written_anew,
 )
@@ -87,6 +88,14 @@ _COLUMNS = (
 )  # fmt: skip
 _COMMA = re.compile(r"\d+,\d+")  # a number with a decimal comma
 _PARTICIPANT = "Participant "
+_GRADE = "Grade"
+# "no" in the languages of Moodle's worksheets, in lower case
+_NO = frozenset(
+    {
+        "no", "nein", "non", "não", "nee", "nej", "nei", "ne", "nie", "ei", "nem", "nu", "hayır",
+        "нет", "ні", "не", "όχι", "لا", "לא", "いいえ", "否", "아니요", "không", "tidak",
+    }
+)  # fmt: skip
 # The word before the number depends on the language.
 _NUMBER = Kind(lambda row: [row.person.moodle], lambda text: text.rpartition(" ")[2])
 _KINDS = ((_NUMBER, "Identifier"), (ID, "ID number"), (EMAIL, "Email address"), (NAME, "Full name"))
@@ -132,19 +141,75 @@ def _filled(totals: Totals, into: Path) -> Filled:
     column.
     """
     sheet = Sheet(into)
-    place = sheet.required(totals.column or "Grade")
-    locked, top = sheet.place("Grade can be changed"), sheet.place("Maximum Grade")
+    place = _grade_place(sheet, totals.column)
+    top = _most_place(sheet, place)
+    locked = _locked_place(sheet, place)
     # The titles of the columns depend on the language. But the first column always holds the
     # number, and the second column the name.
     directory = Directory(totals.rows, [*sheet.places(_KINDS), (_NUMBER, 0), (NAME, 1)])
 
     def is_locked(cells: Sequence[str]) -> bool:
-        return locked is not None and cells[locked].strip().lower() == "no"
+        return locked is not None and cells[locked].strip().casefold() in _NO
 
     column = Column(place, totals.title, 1, is_locked, "locked in Moodle", _form)
     lines = sheet.rows[1:]
     notes = {note for cells in lines if top is not None for note in _about_most(cells[top], totals)}
     return filled_in(sheet, lines, directory, column, totals, sorted(notes))
+
+
+def _grade_place(sheet: Sheet, wanted: str | None) -> int:
+    """The index of the grade column; raises `CallError` if `wanted` is another column."""
+    if len(sheet.header) < 3:
+        raise CallError(
+            f"{sheet.path} is no worksheet of Moodle: it has {len(sheet.header)} columns"
+        )
+    if wanted is None:
+        if _GRADE not in sheet.header:
+            raise CallError(
+                f"{sheet.path} has no column {_GRADE}: name the grade column with --column TITLE; "
+                f"it has: {', '.join(sheet.header)}"
+            )
+        return sheet.required(_GRADE)
+    place = sheet.required(wanted)
+    likely = sheet.place(_GRADE)
+    if likely is None:
+        # In each language, the maximum follows the grade.
+        pairs = [n for n in range(2, len(sheet.header) - 1) if _is_grade_before_most(sheet, n)]
+        likely = pairs[0] if len(pairs) == 1 else place
+    if place != likely:
+        raise CallError(
+            f"the grades of {sheet.path} are in the column {sheet.header[likely]!r}, and not in "
+            f"{wanted!r}: leave out --column, or name that column"
+        )
+    return place
+
+
+def _is_grade_before_most(sheet: Sheet, place: int) -> bool:
+    marks = [mark_in(cells[place]) for cells in sheet.rows[1:]]
+    return _is_constant(sheet, place + 1) and not any(isinstance(mark, str) for mark in marks)
+
+
+def _is_constant(sheet: Sheet, place: int) -> bool:
+    """Whether all cells of a column that are not empty hold the same number."""
+    marks = {mark_in(cells[place]) for cells in sheet.rows[1:]} - {None}
+    return len(marks) == 1 and not any(isinstance(mark, str) for mark in marks)
+
+
+def _most_place(sheet: Sheet, grade: int) -> int | None:
+    """The index of the column with the maximum grade, in any language; None if there is none."""
+    place = sheet.place("Maximum Grade")
+    if place is None and grade + 1 < len(sheet.header) and _is_constant(sheet, grade + 1):
+        return grade + 1
+    return place
+
+
+def _locked_place(sheet: Sheet, grade: int) -> int | None:
+    """The index of the column that says whether a grade can be changed, in any language."""
+    place = sheet.place("Grade can be changed")
+    if place is None and grade + 2 < len(sheet.header):
+        words = {cells[grade + 2].strip().casefold() for cells in sheet.rows[1:]}
+        return grade + 2 if words & _NO and len(words - {""}) <= 2 else None
+    return place
 
 
 def _form(points: float, cells: Sequence[str]) -> str:

@@ -138,6 +138,97 @@ def test_a_column_that_is_in_doubt_is_asked_for(
     assert table[2][6] == "8.5"
 
 
+OWN = "A tiny course (12)"
+ANOTHER_COURSE = """\
+Student,ID,SIS User ID,SIS Login ID,Section,A tiny course (77)
+    Points Possible,,,,,10.00
+"Li, Ann",1,s7,ann@x.edu,A,
+"""
+
+
+@pytest.mark.parametrize(
+    ("to", "text", "arguments", "problem"),
+    [
+        (
+            "canvas",
+            CANVAS,
+            ["--column", "Quiz 1"],
+            "these grades are for 'A tiny course', and {} has the column 'A tiny course (12)'",
+        ),
+        ("canvas", CANVAS, ["--column", "Quiz 1 (11)"], "another assignment's: leave out --column"),
+        (
+            "canvas",
+            CANVAS.replace("Quiz 1 (11),", "").replace(OWN, "Homework (12)"),
+            [],
+            "no column is called 'A tiny course': --column TITLE; its assignments: 'Homework (12)'",
+        ),
+        (
+            "canvas",
+            CANVAS.replace("Quiz 1 (11)", "A tiny course (11)"),
+            [],
+            "several columns are called 'A tiny course': --column TITLE; its assignments: 'A tiny",
+        ),
+        (
+            "canvas",
+            CANVAS.replace("Quiz 1", "Homework").replace(OWN, "Homework (12)"),
+            ["--column", "Homework"],
+            "several columns are called 'Homework' in {}: name one with its number",
+        ),
+        ("canvas", CANVAS, ["--column", "Section"], "no column is called 'Section' in {}"),
+        ("canvas", CANVAS, ["--column", "Quiz"], "no column is called 'Quiz' in {}"),
+        (
+            "canvas",
+            CANVAS.replace(OWN, "Homework (12)"),
+            ["--column", "Final Score"],
+            "Canvas computes 'Final Score' itself",
+        ),
+        (
+            "canvas",
+            ANOTHER_COURSE,
+            [],
+            "{} has no line of a student in this gradebook, so nothing was written",
+        ),
+        ("canvas", CANVAS.partition("\n")[0] + "\n", [], "{} has no line of a student"),
+        ("moodle", MOODLE, ["--column", "Feedback comments"], "in the column 'Grade', and not in"),
+        ("moodle", MOODLE, ["--column", "Maximum Grade"], "in the column 'Grade', and not in"),
+        (
+            "moodle",
+            MOODLE.replace(",Grade,Maximum", ",Bewertung,Best"),
+            [],
+            "{} has no column Grade: name the grade column with --column TITLE; it has: Identifier",
+        ),
+        (
+            "moodle",
+            MOODLE.replace(",Grade,Maximum", ",Bewertung,Best"),
+            ["--column", "Feedback comments"],
+            "in the column 'Bewertung', and not in 'Feedback comments'",
+        ),
+        (
+            "moodle",
+            MOODLE.replace("678", "1").replace("679", "2").replace("Jane Doe", "Ann Li")
+            .replace("Bob Roe", "Ben Li").replace("jane@", "a@").replace("bob@", "b@"),
+            [],
+            "{} has no line of a student in this gradebook",
+        ),
+    ],
+)  # fmt: skip
+def test_the_wrong_table_or_column_is_refused_and_nothing_is_written(
+    cold_grader: Grader,
+    grades: Path,
+    tmp_path: Path,
+    to: str,
+    text: str,
+    arguments: list[str],
+    problem: str,
+) -> None:
+    path, out = written(tmp_path / "into.csv", text), tmp_path / "out.csv"
+    call = ("export", grades, "--to", to, "--into", path, "--out", out, *arguments)
+    ran = cold_grader(*call, "--course", TINY)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert problem.format(path) in ran.err
+    assert not out.exists()
+
+
 def test_other_points_than_canvas_has_are_told(export: Export, tmp_path: Path) -> None:
     path = written(tmp_path / "canvas.csv", CANVAS.replace("10.00", "100"))
     _, said = export("canvas", "--into", path)
@@ -479,6 +570,29 @@ def test_a_worksheet_in_another_language_is_filled_in_with_its_comma(
     with (tmp_path / "grades" / "moodle.csv").open(newline="", encoding="utf-8") as file:
         row = list(csv.reader(file, delimiter=";"))[1]
     assert row[4:] == ["8,5", "10,00"]
+
+
+GERMAN = """\
+Identifikator,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Höchstwert,Änderbar,Feedback
+Teilnehmer/in 678,Jane Doe,jane@x.edu,Abgegeben,,"100,00",Ja,
+Teilnehmer/in 679,Bob Roe,bob@x.edu,Abgegeben,,"100,00",Nein,
+"""
+
+
+def test_a_worksheet_in_another_language_has_a_maximum_and_locks_too(
+    export: Export, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "moodle.csv", GERMAN)
+    table, said = export("moodle", "--into", path, "--column", "Bewertung")
+    assert [row[4] for row in table] == ["Bewertung", "8,5", ""]
+    assert "Moodle has a maximum grade of 100,00, and these grades have one of 10: set" in said
+    assert "locked in Moodle, and left unchanged: 1 row" in said
+
+
+def test_the_same_maximum_in_another_language_is_no_remark(export: Export, tmp_path: Path) -> None:
+    path = written(tmp_path / "moodle.csv", GERMAN.replace("100,00", "10,00"))
+    _, said = export("moodle", "--into", path, "--column", "Bewertung")
+    assert "maximum" not in said
 
 
 def test_a_fresh_worksheet_has_those_whom_moodle_knows_by_number(export: Export) -> None:
