@@ -269,7 +269,9 @@ class Gradebook:
 
     @roster.setter
     def roster(self, roster: Roster) -> None:
-        self._remember("roster", msgspec.json.encode(roster).decode())
+        # The notes are about the file, which only the grading that reads it reports.
+        text = msgspec.json.encode(replace(roster, notes=()))
+        self._remember("roster", text.decode())
 
     @property
     def conflicts(self) -> Mapping[str, str]:
@@ -361,7 +363,7 @@ class Gradebook:
         With `run`, the rows have the grades that this regrading replaced, but current corrections.
         """
         grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
-        people, conflicts = self.people(), self.conflicts
+        people, conflicts, roster = self.people(), self.conflicts, self.roster
         adjusted: dict[str, list[Adjustment]] = {}
         for student, exercise, points, reason in self._connection.execute(
             "SELECT student, exercise, points, reason FROM adjustments ORDER BY student, exercise"
@@ -375,6 +377,7 @@ class Gradebook:
                 people.get(student, Person()),
                 tuple(adjusted.get(student, ())),
                 conflicts.get(student),
+                bool(roster.people) and not roster.lists(people.get(student, Person())),
             )
             for student in sorted((grades.keys() - conflicts.keys()) | people.keys())
         ]

@@ -36,6 +36,7 @@ from grader.intake.names import (
     real_name,
     shown,
     skipped,
+    stem_of,
     suffix,
 )
 from grader.wire import SourceText, clean
@@ -274,7 +275,7 @@ LEFT_BEHIND = ("__pycache__", "__MACOSX")  # folders that programs create
 def name_of(path: Path) -> str:
     """The student's name, taken from the name of a file or a folder."""
     real = path.resolve()  # "." has no name, and a path that was typed may be a link
-    return shown(real.name if real.is_dir() else Path(real_name(real.name)).stem)
+    return shown(real.name if real.is_dir() else stem_of(real.name))
 
 
 def submissions_in(folder: Path) -> tuple[list[Path], list[str]]:

@@ -2,7 +2,7 @@
 
 A download's entry is called ``Jane Doe_12345_assignsubmission_file_/attention.py``, or
 ``Jane Doe_12345_assignsubmission_file_attention.py``, without a folder. The number is the
-participant's. Text typed into Moodle is a page called ``…_onlinetext_…``. It is read, or reported, if
+participant's. Text typed into Moodle is a page called ``…_onlinetext_…``. It is read or reported if
 the student submitted no file. To import a worksheet, Moodle needs the columns Identifier, Grade and
 Last modified (grade).
 """

@@ -25,10 +25,10 @@ from grader.records.rows import (
     counted,
     letters,
     number,
-    separator_of,
     some_of,
     spellings,
 )
+from grader.records.tables import read_csv
 
 BOM = "\ufeff"
 NO_MARK = ("", "-")  # how systems write that there is no grade
@@ -49,9 +49,9 @@ class Sheet:
         self.digest = hashlib.blake2b(data, digest_size=16).hexdigest()
         self._bom = text.startswith(BOM)
         text = text.removeprefix(BOM)
-        self._line_end = "\r\n" if "\r\n" in text else "\n"
-        self.separator = separator_of(text)
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=self.separator))
+        table = read_csv(text, str(path))
+        self._line_end, self.separator = table.line_end, table.separator
+        rows = [cells for _, cells in table.rows]
         if not rows:
             raise CallError(f"{path} is empty")
         self.header, self.rows = [cell.strip() for cell in rows[0]], rows
@@ -94,7 +94,7 @@ class Kind:
 
 
 def _login(row: Row) -> Sequence[str]:
-    known = (row.student, row.person.email, row.person.id)
+    known = (row.student, row.person.email, row.person.id, row.person.login)
     return [*(text.casefold() for text in known), row.person.email.partition("@")[0].casefold()]
 
 

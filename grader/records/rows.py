@@ -23,6 +23,7 @@ class Person(msgspec.Struct, frozen=True, omit_defaults=True):
     email: str = ""
     canvas: str = ""  # Canvas' id of the user
     moodle: str = ""  # Moodle's id of the participant
+    login: str = ""  # the name of an account, such as GitHub's
     extra: Mapping[str, str] = {}  # cells of the roster's other columns, by title
 
 
@@ -44,6 +45,8 @@ class Row:
     adjustments: tuple[Adjustment, ...] = ()
     # If several submissions may count: why none of them is graded, or "" if names are hidden.
     conflict: str | None = None
+    # Whether there is a roster, and the student is not on it: statistics leave the row out.
+    unlisted: bool = False
 
     @property
     def status(self) -> str:

@@ -17,6 +17,7 @@ from grader.intake import NO_ROSTER, Arrivals, Roster, read_roster
 from grader.intake import files as limits
 from grader.lms import DOWNLOADS
 from grader.records.faults import CallError
+from grader.records.rows import Person
 
 TEXT = "def center(x):\n    return x\n"
 Files = Mapping[str, str | bytes]
@@ -753,13 +754,164 @@ def test_one_person_in_two_groups_gets_nobodys_grade_and_the_others_theirs(
     assert {*arrived.conflicts} == {"Jane Doe", "s1"}
 
 
+# --- rosters as people have them -----------------------------------------------------------------
+
+ONE_CLASS = ("Student ID,Name,Email,Section", "s1,Jane Doe,jane@x.edu,A", "s2,Bob Roe,bob@x.edu,B")
+GITHUB = '"identifier","github_username","github_id","name"'
+
+
+def read(place: Path, data: str | bytes) -> Roster:
+    path = place / "roster.csv"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return read_roster(path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "\n".join(ONE_CLASS),
+        "\r".join(ONE_CLASS),
+        "\r".join(ONE_CLASS) + "\r",
+        "\r\n".join(ONE_CLASS),
+        "sep=;\n" + "\n".join(ONE_CLASS).replace(",", ";"),
+        "sep=;\r\n" + "\r\n".join(ONE_CLASS).replace(",", ";"),
+        "sep=,\r" + "\r".join(ONE_CLASS),
+        '"sep=\t"\n' + "\n".join(ONE_CLASS).replace(",", "\t"),
+        "\ufeffSEP=|\n" + "\n".join(ONE_CLASS).replace(",", "|"),
+        ("\ufeff" + "\r\n".join(ONE_CLASS)).encode("utf-16"),
+    ],
+)
+def test_a_roster_is_read_as_any_program_writes_it(tmp_path: Path, data: str | bytes) -> None:
+    roster = read(tmp_path, data)
+    assert [(p.id, p.name, p.email, p.extra) for p in roster.people] == [
+        ("s1", "Jane Doe", "jane@x.edu", {"Section": "A"}),
+        ("s2", "Bob Roe", "bob@x.edu", {"Section": "B"}),
+    ]
+    assert not roster.notes
+
+
+def test_the_roster_of_github_classroom_names_students_and_clones(
+    tmp_path: Path, tiny: Course
+) -> None:
+    lines = [
+        GITHUB,
+        '"Jane Doe","janehub","1",""',
+        '"40007","doe","2",""',
+        '"bob@x.edu","jane-doe","3",""',
+        '"","nameless","4",""',
+        '"Cleo Poe","","",""',
+    ]
+    roster = read(tmp_path, "\n".join(lines))
+    assert [(p.id, p.name, p.email, p.login) for p in roster.people] == [
+        ("", "Jane Doe", "", "janehub"),
+        ("40007", "", "", "doe"),
+        ("", "", "bob@x.edu", "jane-doe"),
+        ("", "", "", "nameless"),
+        ("", "Cleo Poe", "", ""),
+    ]
+    names = ("ps1-JaneHub", "ps1-jane-doe", "ps1-doe", "nameless", "Cleo Poe")
+    folder(tmp_path / "class", {f"{name}/basics.py": TEXT for name in names})
+    arrived = take_in([tmp_path / "class"], tiny, roster)
+    found = {name: roster.find(Person(), name) for name in names}
+    assert [*found.values()] == ["Jane Doe", "bob@x.edu", "40007", "nameless", "Cleo Poe"]
+    assert {*arrived.people} == {*names}
+    assert len(arrived.notices) == 1
+
+
+def test_a_login_that_fits_two_people_is_nobodys(tmp_path: Path) -> None:
+    roster = read(tmp_path, "id,username\ns1,ada\ns2,ADA\n")
+    assert roster.find(Person(), "hw-ada") is None
+
+
+def test_a_worksheet_of_moodle_is_a_roster_without_its_numbers(tmp_path: Path) -> None:
+    roster = read(
+        tmp_path, "Identifier,Full name,Email address\nParticipant 7,Jane Doe,jane@x.edu\n"
+    )
+    assert [*roster.keys] == ["jane@x.edu"]
+
+
+def test_a_row_that_is_there_twice_is_one_student_and_a_line(tmp_path: Path, tiny: Course) -> None:
+    roster = read(tmp_path, "\n".join([*ONE_CLASS, ONE_CLASS[1]]))
+    assert [p.id for p in roster.people] == ["s1", "s2"]
+    line = (
+        f"{tmp_path / 'roster.csv'}:4: s1 Jane Doe is in line 2 already; the lines are the same, "
+        "so they count as one student"
+    )
+    folder(tmp_path / "class", {"s1/basics.py": TEXT, "s2/basics.py": TEXT})
+    assert take_in([tmp_path / "class"], tiny, roster).notices[1:] == (line,)
+
+
+def test_a_student_in_two_sections_is_one_student(tmp_path: Path) -> None:
+    roster = read(tmp_path, "\n".join([*ONE_CLASS, "s1,Jane Doe,jane@x.edu,C"]))
+    assert roster.people[0].extra == {"Section": "A and C"}
+    (note,) = roster.notes
+    assert note.endswith(
+        "roster.csv:4: s1 Jane Doe is in line 2 already; the lines differ only in Section, so they "
+        "count as one student"
+    )
+
+
+def test_a_row_without_a_student_is_left_out_with_a_line(tmp_path: Path) -> None:
+    roster = read(tmp_path, "\n".join([*ONE_CLASS, ",,,C", ",,,Manual Posting", ",,,"]))
+    assert len(roster.people) == 2
+    (note,) = roster.notes
+    assert note.endswith("roster.csv:4: left out, since it has no id, name or e-mail")
+
+
+@pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        ("hw.tar.gz", "hw"), ("HW.TAR.GZ", "HW"), ("hw.tar.bz2", "hw"), ("hw.tar.xz", "hw"),
+        ("hw.tgz", "hw"), ("hw.v2.tar.gz", "hw.v2"), ("hw.gz", "hw"), (".x.tar.gz", None),
+    ],
+)  # fmt: skip
+def test_an_archive_is_called_by_its_name_without_all_suffixes(
+    tmp_path: Path, tiny: Course, name: str, student: str | None
+) -> None:
+    folder(tmp_path / "class", {name: b"", "zzz/basics.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny)
+    assert [one.student for one in arrived.submissions if one.student != "zzz"] == (
+        [] if student is None else [student]
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are text there")
+def test_a_name_with_bytes_that_are_no_text_finds_its_student(tmp_path: Path, tiny: Course) -> None:
+    place = tmp_path / "moodle" / os.fsdecode(b"J\xfcrg Doe_12_assignsubmission_file_")
+    place.mkdir(parents=True)
+    (place / "basics.py").write_text(TEXT, "utf-8")
+    roster = read(tmp_path, "id,name\ns1,Jürg Doe\n")
+    arrived = take_in([tmp_path / "moodle"], tiny, roster)
+    assert [one.student for one in arrived.submissions] == ["Jürg Doe"]
+    assert arrived.people["Jürg Doe"].id == "s1"
+
+
+def test_no_key_and_no_data_of_a_student_holds_surrogates(download: Download, tiny: Course) -> None:
+    files = dict(submitted([(r'"J\ud83d\ude00 \ud800\udcfc"', "s1")]))
+    listed = str(files["submission_metadata.yml"]).replace(":sid: s1", r':sid: "\udcff1"')
+    files["submission_metadata.yml"] = listed
+    (student, person), *_ = take_in([download(files)], tiny).people.items()
+    assert f"{student}{person.name}{person.id}".encode()
+    assert person.name.startswith("J\N{GRINNING FACE} ")
+
+
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
         (["a,b", "1,2"], "has no column for an id, a name or an email; it reads: a, b"),
         ([""], "has no column"),
         (["PK\x03\x04\rid", "\r,"], "is no CSV: A roster begins with"),
-        (["id,name", "s1,Jane", "s1,Bob"], r"roster\.csv:3: s1 is there twice"),
+        (
+            ["id,name", "s1,Jane", "s1,Bob"],
+            r"roster\.csv:3: s1 is there twice: line 2 has the name 'Jane', and line 3 has 'Bob'\. "
+            r"Correct one of the lines, or remove it",
+        ),
+        (["id,group", "s1,a", "s1,b"], r"roster\.csv:3: .* line 2 has the group 'a', and line 3"),
+        (["id,name"], r"roster\.csv has no student below its first line"),
+        (["id,name", "", ",", ",Points Possible"], r"has no student below its first line"),
+        (["id,name", "s1,Jane", 's2,"Bob', "s3,Cleo"], r"roster\.csv:3: the quotes in this row"),
+        (["id,name", 's1,"Jane', 's2,"Roe, Bob"', "s3,Cleo"], r"roster\.csv:2: the quotes in this"),
+        (["sep=;", "id;name", 's1;"Jane'], r"roster\.csv:3: the quotes in this row do not match"),
         (["", "id,name", "", "s1,Jane", ",", "s1,Bob"], r"roster\.csv:6: s1 is there twice"),
         (["id,name", '"s1","Jane\nDoe"', "", 's1,"Bob\nRoe"'], r"roster\.csv:5: s1 is there twice"),
     ],
