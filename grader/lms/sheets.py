@@ -179,7 +179,7 @@ def filled_in(
         points = totals.of(row) if row is not None else None
         found += row is not None
         if row is None or points is None:
-            bare.append(cells[column.name].strip())
+            bare += filter(None, [cells[column.name].strip()])  # Canvas also writes blank rows
             continue
         matched.append(row)
         if column.closed(cells):

@@ -117,6 +117,26 @@ def test_a_table_that_canvas_exported_is_filled_in_and_nothing_else_changes(
     assert "no grade for 2 rows, left as before: 'Poe, Cleo', 'Student, Test'" in said
 
 
+def test_rows_of_nobody_in_a_table_of_canvas_stay_and_are_not_counted(
+    export: Export, tmp_path: Path
+) -> None:
+    head, rest = CANVAS.split("\n", 1)
+    text = f"{head}\n,,,,,Manual Posting,Manual Posting,\n\n{rest}"
+    table, said = export("canvas", "--into", written(tmp_path / "canvas.csv", text))
+    assert table[1] == [*[""] * 5, "Manual Posting", "Manual Posting", ""]
+    assert "no grade for 2 rows, left as before: 'Poe, Cleo', 'Student, Test'" in said
+
+
+def test_a_table_with_a_quote_that_is_not_closed_is_refused_with_its_line(
+    cold_grader: Grader, grades: Path, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "canvas.csv", CANVAS.replace('"Poe, Cleo"', '"Poe, Cleo'))
+    ran = cold_grader("export", grades, "--to", "canvas", "--into", path, "--course", TINY)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert f"{path}:6: the quotes in this row do not match" in ran.err
+    assert not (grades / "canvas.csv").exists()
+
+
 def test_an_upload_keeps_the_form_of_the_table_that_it_came_from(
     export: Export, grades: Path, tmp_path: Path
 ) -> None:
