@@ -19,8 +19,8 @@ class Written:
     """The grade that the kit last wrote for a student into a column of another system."""
 
     points: float
-    view: str  # identifies the state of the system before the export; "" if it is unknown
-    before: float | None = None  # the grade that the export before wrote, if the state was another
+    view: str  # identifies what that export knew of the system; "" if it knew nothing
+    before: float | None = None  # the grade that an earlier export with another view wrote last
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class ChangedMark:
 class Push:
     """The decisions of one export about one column of another system.
 
-    `view` identifies the state of the system, such as the table that it exported. If the last
-    export began with the same state, the earlier grades count: the same export twice gives the same
-    result.
+    `view` identifies what the export knows of the system: the file that the system exported, or one
+    answer of its server. If the last export began with the same view, the grades before that export
+    count: the same export twice gives the same result.
     """
 
     def __init__(self, past: Past, column: str, view: str = "") -> None:

@@ -39,14 +39,17 @@ class Sheet:
 
     def __init__(self, path: Path) -> None:
         try:
-            data = path.read_bytes()
+            data, moment = path.read_bytes(), path.stat().st_mtime_ns
             text = data.decode("utf-8")
         except OSError as error:
             raise CallError(f"{path}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise CallError(f"{path} is not UTF-8: export it again, as CSV") from None
         self.path = path
-        self.digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+        # Identifies this file. Another export of the system may have the same content: for example,
+        # if a person put an old grade back.
+        salt = moment.to_bytes(16, signed=True)
+        self.digest = hashlib.blake2b(data, salt=salt, digest_size=16).hexdigest()
         self._bom = text.startswith(BOM)
         text = text.removeprefix(BOM)
         table = read_csv(text, str(path))

@@ -12,6 +12,10 @@ from grader.records.rows import separator_of
 
 # Excel's first line, which names the separator and is no row.
 _SEPARATOR = re.compile(r"\"?sep=(?P<separator>[,;\t|])\"?[ \t]*(\r\n|\r|\n|\Z)", re.IGNORECASE)
+QUOTES = (
+    "the quotes in this row do not match: close the quote, or remove it; a quote inside a quoted "
+    "cell is written twice"
+)
 
 
 @dataclass(frozen=True)
@@ -39,19 +43,19 @@ def read_csv(text: str, where: str) -> CsvTable:
     while True:
         line = above + reader.line_num + 1  # a row may span several lines: this is its first
         try:
-            rows.append((line, next(reader)))
+            cells = next(reader)
         except StopIteration:
             break
         except csv.Error as error:
-            raise CallError(f"{where}:{line}: {_why(error)}") from None
+            why = f"this row is not valid CSV: {error}" if "limit" in str(error) else QUOTES
+            raise CallError(f"{where}:{line}: {why}") from None
+        if rows and len(cells) != len(rows[0][1]) and _holds_rows(cells, separator):
+            raise CallError(f"{where}:{line}: {QUOTES}")
+        rows.append((line, cells))
     line_end = "\r\n" if "\r\n" in rest else "\r" if "\r" in rest and "\n" not in rest else "\n"
     return CsvTable(separator, line_end, rows)
 
 
-def _why(error: csv.Error) -> str:
-    if "limit" in str(error):
-        return f"this row is not valid CSV: {error}"
-    return (
-        "the quotes in this row do not match: close the quote, or remove it; a quote inside a "
-        "quoted cell is written twice"
-    )
+def _holds_rows(cells: list[str], separator: str) -> bool:
+    """Whether a cell seems to hold whole rows, since its quote is closed in a later row."""
+    return any(separator in line for cell in cells for line in cell.splitlines()[1:])

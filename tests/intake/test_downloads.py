@@ -911,6 +911,10 @@ def test_no_key_and_no_data_of_a_student_holds_surrogates(download: Download, ti
         (["id,name", "", ",", ",Points Possible"], r"has no student below its first line"),
         (["id,name", "s1,Jane", 's2,"Bob', "s3,Cleo"], r"roster\.csv:3: the quotes in this row"),
         (["id,name", 's1,"Jane', 's2,"Roe, Bob"', "s3,Cleo"], r"roster\.csv:2: the quotes in this"),
+        (
+            ["id,name,x", 's1,"Jane,a', "s2,Bob,b", 's3,Cleo,c"'],
+            r"roster\.csv:2: the quotes in this",
+        ),
         (["sep=;", "id;name", 's1;"Jane'], r"roster\.csv:3: the quotes in this row do not match"),
         (["", "id,name", "", "s1,Jane", ",", "s1,Bob"], r"roster\.csv:6: s1 is there twice"),
         (["id,name", '"s1","Jane\nDoe"', "", 's1,"Bob\nRoe"'], r"roster\.csv:5: s1 is there twice"),

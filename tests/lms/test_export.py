@@ -378,18 +378,23 @@ def test_a_grade_that_a_person_put_back_stays(column: Cells, grades: Path) -> No
     """The kit wrote 10 and then 6; the person restores 10."""
     column(EMPTY)
     regraded(grades, 2, 0, 0, 4)
-    column(EMPTY.replace("3.00,,", "3.00,10.00,"))
-    cells, said = column(EMPTY.replace("3.00,,", "3.10,10.00,"))
+    ours = EMPTY.replace("3.00,,", "3.00,10.00,")
+    assert column(ours)[0] == ["8.5", "6"]
+    cells, said = column(ours)
     assert cells == ["8.5", "10.00"]
     assert "10 there, 6 in this gradebook" in said
 
 
-def test_the_same_export_twice_gives_the_same_bytes(column: Cells, grades: Path) -> None:
+def test_the_same_export_twice_gives_the_same_bytes(
+    cold_grader: Grader, column: Cells, grades: Path, tmp_path: Path
+) -> None:
     column(EMPTY)
     regraded(grades, 2, 0, 0, 4)
-    now = EMPTY.replace("3.00,,", "3.00,10.00,")
-    first = column(now), (grades / "canvas.csv").read_bytes()
-    assert (column(now), (grades / "canvas.csv").read_bytes()) == first
+    path = written(tmp_path / "now.csv", EMPTY.replace("3.00,,", "3.00,10.00,"))
+    call = ("export", grades, "--to", "canvas", "--into", path, "--course", TINY)
+    first = cold_grader(*call), (grades / "canvas.csv").read_bytes()
+    assert (cold_grader(*call), (grades / "canvas.csv").read_bytes()) == first
+    assert b",6," in first[1]
 
 
 @pytest.mark.parametrize("same", ["10", "10.0", "10.000", '"10,00"', " 10 "])
