@@ -57,11 +57,11 @@ class Roster:
 
     def lists(self, person: Person) -> bool:
         """Whether a person of the gradebook is on the roster."""
-        return (person.id, person.email, person.name) in self._marks
+        return _mark(person) in self._marks
 
     @cached_property
-    def _marks(self) -> frozenset[tuple[str, str, str]]:
-        return frozenset((p.id, p.email, p.name) for p in self.people)
+    def _marks(self) -> frozenset[tuple[str, ...]]:
+        return frozenset(map(_mark, self.people))
 
     def find(self, person: Person, key: str) -> str | None:
         """The key of the person who made a submission; None unless exactly one person matches."""
@@ -91,8 +91,8 @@ class Roster:
         return longest[0] if len(longest) == 1 else None
 
     def without(self, gone: Person) -> Roster:
-        """The roster without the person who has the same id, or else the same e-mail and name."""
-        mark = (lambda p: p.id) if gone.id else (lambda p: (p.email, p.name))
+        """The roster without the person who has the same id, or else the same other data."""
+        mark = (lambda p: p.id) if gone.id else (lambda p: (p.email, p.name, p.login))
         keys = {key for key, person in self.keys.items() if mark(person) == mark(gone)}
         people = tuple(person for key, person in self.keys.items() if key not in keys)
         groups = {
@@ -111,6 +111,10 @@ NO_ROSTER = Roster()
 
 def _key(person: Person) -> str:
     return shown(person.id or person.email or person.name or person.login)
+
+
+def _mark(person: Person) -> tuple[str, ...]:
+    return person.id, person.email, person.name, person.login
 
 
 def read_roster(path: Path) -> Roster:
@@ -173,32 +177,41 @@ def _joined(first: _Entry, again: _Entry, key: str, path: Path) -> tuple[_Entry,
     """The entry of a student who has two rows, and a note; `CallError` if the rows contradict."""
     one, other = first.person, again.person
     about = {
-        "id": (one.id, other.id),
         "name": (one.name, other.name),
         "e-mail": (one.email, other.email),
         "login": (one.login, other.login),
         "group": (first.group, again.group),
     }
     for what, (before, after) in about.items():
-        if before != after:
+        if before and after and before != after:
             raise CallError(
                 f"{path}:{again.line}: {key} is there twice: line {first.line} has the {what} "
                 f"{shown(before)!r}, and line {again.line} has {shown(after)!r}. Correct one of "
                 "the lines, or remove it"
             )
-    differing = [title for title in one.extra if one.extra[title] != other.extra.get(title, "")]
-    extra = {
-        title: " and ".join(
-            dict.fromkeys(text for text in (cell, other.extra.get(title, "")) if text)
+    if not (one.id or one.email or one.login) and one.extra != other.extra:
+        raise CallError(
+            f"{path}:{again.line}: {key} is there twice: line {first.line} differs in other "
+            "columns only. If these are two students, add a column with ids or e-mail addresses; "
+            "if this is one student, remove one of the lines"
         )
-        for title, cell in one.extra.items()
-    }
+    cells = {title: (cell, other.extra.get(title, "")) for title, cell in one.extra.items()}
+    extra = {title: " and ".join(dict.fromkeys(filter(None, two))) for title, two in cells.items()}
+    person = msgspec.structs.replace(
+        one,
+        name=one.name or other.name,
+        email=one.email or other.email,
+        login=one.login or other.login,
+        extra=extra,
+    )
+    pairs = {what: two for what, two in about.items() if what not in ("login", "group")} | cells
+    differing = [what for what, (before, after) in pairs.items() if before != after]
     how = f"differ only in {listed(differing, 'and')}" if differing else "are the same"
     note = (
-        f"{path}:{again.line}: {called(key, shown(one.name))} is in line {first.line} already; the "
-        f"lines {how}, so they count as one student"
+        f"{path}:{again.line}: {called(key, shown(person.name))} is in line {first.line} already; "
+        f"the lines {how}, so they count as one student"
     )
-    return replace(first, person=msgspec.structs.replace(one, extra=extra)), note
+    return replace(first, person=person, group=first.group or again.group), note
 
 
 def _rows(text: str, path: Path) -> list[tuple[int, list[str]]]:

@@ -851,6 +851,12 @@ def test_a_student_in_two_sections_is_one_student(tmp_path: Path) -> None:
     )
 
 
+def test_of_two_rows_of_a_student_one_may_lack_a_cell(tmp_path: Path) -> None:
+    roster = read(tmp_path, "id,name,email\ns1,Jane,\ns1,,jane@x.edu\n")
+    assert [(p.name, p.email) for p in roster.people] == [("Jane", "jane@x.edu")]
+    assert "the lines differ only in name and e-mail" in roster.notes[0]
+
+
 def test_a_row_without_a_student_is_left_out_with_a_line(tmp_path: Path) -> None:
     roster = read(tmp_path, "\n".join([*ONE_CLASS, ",,,C", ",,,Manual Posting", ",,,"]))
     assert len(roster.people) == 2
@@ -905,6 +911,10 @@ def test_no_key_and_no_data_of_a_student_holds_surrogates(download: Download, ti
             ["id,name", "s1,Jane", "s1,Bob"],
             r"roster\.csv:3: s1 is there twice: line 2 has the name 'Jane', and line 3 has 'Bob'\. "
             r"Correct one of the lines, or remove it",
+        ),
+        (
+            ["name,section", "Jane,A", "Jane,B"],
+            r"roster\.csv:3: Jane is there twice: line 2 differs",
         ),
         (["id,group", "s1,a", "s1,b"], r"roster\.csv:3: .* line 2 has the group 'a', and line 3"),
         (["id,name"], r"roster\.csv has no student below its first line"),

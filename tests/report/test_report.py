@@ -94,6 +94,18 @@ def test_a_submission_on_no_roster_is_to_look_at_and_in_no_number(
     )
 
 
+def test_who_is_known_by_a_login_alone_is_on_the_roster_and_nobody_else(tmp_path: Path) -> None:
+    roster = Roster((Person(login="ada"), Person(login="bob")))
+    with open_gradebook(tmp_path, "tiny") as book:
+        for student in ("hw-ada", "hw-stranger"):
+            book.record(grade(student, solved("center")))
+        book.set_people({"hw-ada": roster.people[0], "bob": roster.people[1]})
+        book.roster = roster
+        assert {row.student for row in book.rows() if row.unlisted} == {"hw-stranger"}
+        book.forget("bob")
+        assert book.roster.people == (Person(login="ada"),)
+
+
 def test_without_a_roster_everybody_is_in_the_numbers(tmp_path: Path) -> None:
     with open_gradebook(tmp_path, "tiny") as book:
         book.record(grade("ada", solved("center")))
