@@ -199,7 +199,9 @@ def _filled(totals: Totals, into: Path) -> Filled:
     def is_excused(cells: Sequence[str]) -> bool:
         return cells[place].strip() == _EXCUSED
 
-    known = _title(sheet.header[place])
+    title = _title(sheet.header[place])  # a table without numbers of assignments has it too
+    alone = sum(_title(head) == title for head in sheet.header) == 1
+    known = title if alone else sheet.header[place]
     column = Column(place, known, 0, is_excused, "excused in Canvas")
     return filled_in(sheet, lines, directory, column, totals, notes)
 

@@ -212,7 +212,7 @@ def filled_in(
 
 
 def push_of(totals: Totals, column: str, view: str = "") -> Push:
-    """The decisions about a column, from what earlier exports wrote into the column."""
+    """The decisions about a column, which depend on earlier exports."""
     return Push(totals.past or NO_PAST, column, view)
 
 

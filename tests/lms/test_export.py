@@ -444,6 +444,18 @@ def test_each_column_has_a_memory_of_its_own(export: Export, column: Cells, tmp_
     assert "10.5 there, 10 in this gradebook" in said
 
 
+def test_two_columns_of_one_title_have_a_memory_each(
+    export: Export, grades: Path, tmp_path: Path
+) -> None:
+    """The kit writes 10 into the first; the 10 in the second is a person's."""
+    twins = EMPTY.replace("Quiz 1 (11)", "A tiny course (11)").replace("B,3.00,,", "B,,10,")
+    into = written(tmp_path / "canvas.csv", twins)
+    export("canvas", "--into", into, "--column", "A tiny course (11)")
+    regraded(grades, 2, 0, 0, 4)
+    _, said = export("canvas", "--into", into, "--column", "A tiny course (12)")
+    assert "roebob Bob Roe: 10 there, 6 in this gradebook" in said
+
+
 def test_a_worksheet_of_moodle_keeps_what_a_person_entered(export: Export, tmp_path: Path) -> None:
     text = MOODLE.replace("3.00,10.00,No", '"7,50",10.00,Yes')
     path = written(tmp_path / "moodle.csv", text)
