@@ -22,7 +22,7 @@ from grader.cli.app import (
 from grader.cli.grade import written
 from grader.course.course import Course
 from grader.lms import SYSTEMS
-from grader.lms.system import Part, ResultFiles, Table, totals, write_results
+from grader.lms.system import Part, ResultFiles, Table, totals, unjudged, write_results
 from grader.records.faults import CallError
 from grader.records.files import write_whole
 from grader.records.rows import listed
@@ -301,6 +301,18 @@ FileOption = Annotated[
         "standard output.",
     ),
 ]
+OverwriteOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--overwrite",
+        metavar="NAME",
+        help="Replace this student's grade in --into, although somebody changed it; may be "
+        "repeated.",
+    ),
+]
+OverwriteAllOption = Annotated[
+    bool, typer.Option("--overwrite-all", help="Replace all grades that somebody changed.")
+]
 NamelessOption = Annotated[
     bool,
     typer.Option(
@@ -312,8 +324,12 @@ NamelessOption = Annotated[
 HELP = f"""Write the grades as another system reads them.
 
 With --into, copies a CSV that {listed([system.title for system in FILLED], "or")} exported, and
-fills in one column. Grades include corrections. A student without a submission has no grade, rather
-than a zero: the other system applies your policy for late and missing work.
+fills in one column. If somebody changed a grade there since the last export, that grade stays: a
+line shows both grades, and --overwrite replaces it. Grades include corrections.
+
+A graded submission exports its points, and stubs that were left as they were export 0. The statuses
+absent, empty, unreadable, conflict and grader_error export no grade, rather than a zero, and are
+listed with the reason. The other system applies your policy for late and missing work.
 """
 
 
@@ -328,21 +344,21 @@ def export(
     into: IntoOption = None,
     column: ColumnOption = None,
     out: FileOption = None,
+    overwrite: OverwriteOption = None,
+    overwrite_all: OverwriteAllOption = False,
     anonymous: NamelessOption = False,
     assignment: AssignmentOption = None,
     course: CourseOption = None,
 ) -> None:
     """Write the grades as another system reads them; the help is `HELP`."""
+    from grader.feedback.terminal import safe
+    from grader.grades.exported import Past
     from grader.grades.gradebook import existing_gradebook
+    from grader.grades.lookup import find_student
     from grader.grades.privacy import anonymous as nameless
     from grader.grades.privacy import pseudonyms_in
 
     opened = instructors_course(course)
-    with existing_gradebook(folder, opened.name) as book:
-        what = _part(opened, book, assignment)
-        rows = book.rows()
-        if anonymous:
-            rows = nameless(rows, pseudonyms_in(rows, book.salt))
     if anonymous and to not in NAMELESS:
         raise CallError(
             f"{to} needs the students' names: --anonymous is for {listed(NAMELESS, 'and')}"
@@ -350,21 +366,34 @@ def export(
     fillable = [system.name for system in FILLED]
     if to not in fillable and (into is not None or column is not None):
         raise CallError(f"--into and --column are for {listed(fillable, 'and')}")
-    grades = TO[to]
-    if isinstance(grades, ResultFiles):
-        if out == STANDARD:
-            raise CallError(f"{to} gets a folder of files: --out - is for tables")
-        print(write_results(out or folder / to, rows, what, opened, grades))
-        return
-    given = totals(rows, what, column)
-    if into is None:
-        filled = grades.fresh(given)
-    else:
-        assert grades.into is not None
-        filled = grades.into(given, into)
-    written_to = _put(filled.text.encode(), out or folder / grades.file, into)
-    for line in filled.notes:
-        print(line, file=sys.stderr)
+    if into is None and (overwrite or overwrite_all):
+        raise CallError("--overwrite and --overwrite-all are for grades in the file of --into")
+    with existing_gradebook(folder, opened.name) as book:
+        what = _part(opened, book, assignment)
+        rows = book.rows()
+        if anonymous:
+            rows = nameless(rows, pseudonyms_in(rows, book.salt))
+        chosen = frozenset(find_student(rows, name).student for name in overwrite or ())
+        past = Past(book.exported(to), chosen, overwrite_all)
+        given = totals(rows, what, column, past)
+        grades = TO[to]
+        if isinstance(grades, ResultFiles):
+            if out == STANDARD:
+                raise CallError(f"{to} gets a folder of files: --out - is for tables")
+            written_to = f"{write_results(out or folder / to, rows, what, opened, grades)}\n"
+            notes: tuple[str, ...] = ()
+        else:
+            if into is None:
+                filled = grades.fresh(given)
+            else:
+                assert grades.into is not None
+                filled = grades.into(given, into)
+            written_to = _put(filled.text.encode(), out or folder / grades.file, into)
+            notes = filled.notes
+            if filled.push is not None:
+                book.remember_export(to, filled.push.column, filled.push.written)
+    for line in (*notes, *unjudged(given.rows)):
+        print(safe(line), file=sys.stderr)
     print(written_to, end="")
 
 

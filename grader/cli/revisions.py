@@ -27,6 +27,7 @@ TABLES = {
     "earlier": "grades of earlier runs ({})",
     "people": "the line of the roster",
     "adjustments": "corrections ({})",
+    "exported": "exported grades ({})",
     "submissions": "the text",
 }
 SHARED = "the submission stays in the gradebook for those who share it"

@@ -19,6 +19,7 @@ from typing import IO
 
 import msgspec
 
+from grader.grades.exported import Written
 from grader.grades.table import gradebook_csv
 from grader.intake import NO_ROSTER, Roster, Submission
 from grader.intake.names import file_stems
@@ -68,9 +69,18 @@ CREATE TABLE IF NOT EXISTS adjustments (
     reason TEXT NOT NULL,
     PRIMARY KEY (student, exercise)
 ) STRICT;
+CREATE TABLE IF NOT EXISTS exported (  -- the grades that exports wrote last: see `Written`
+    system TEXT NOT NULL,
+    place TEXT NOT NULL,  -- the column in the system
+    student TEXT NOT NULL,
+    points INTEGER NOT NULL,  -- thousandths
+    view TEXT NOT NULL,
+    before INTEGER,  -- thousandths
+    PRIMARY KEY (system, place, student)
+) STRICT;
 """
 # The tables that have a column `student`.
-STUDENT_TABLES = ("grades", "earlier", "people", "adjustments")
+STUDENT_TABLES = ("grades", "earlier", "people", "adjustments", "exported")
 
 
 class Gradebook:
@@ -173,6 +183,28 @@ class Gradebook:
                         (student, adjustment.exercise),
                     )
 
+    def remember_export(self, system: str, column: str, written: Mapping[str, Written]) -> None:
+        """Store the grades, by student, that an export wrote into a column of a system."""
+        with self._connection:
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO exported VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (system, column, student, _thousandths(one.points), one.view, before)
+                    for student, one in written.items()
+                    for before in [None if one.before is None else _thousandths(one.before)]
+                ],
+            )
+
+    def exported(self, system: str) -> dict[str, dict[str, Written]]:
+        """The grades that exports to a system wrote last, by column and student."""
+        found: dict[str, dict[str, Written]] = {}
+        for place, student, points, view, before in self._connection.execute(
+            "SELECT place, student, points, view, before FROM exported WHERE system = ?", (system,)
+        ):
+            one = Written(points / THOUSAND, view, None if before is None else before / THOUSAND)
+            found.setdefault(place, {})[student] = one
+        return found
+
     def forget(self, student: str) -> dict[str, int]:
         """Erase a student from the database; return the number of deleted rows by table.
 
@@ -237,7 +269,9 @@ class Gradebook:
 
     @roster.setter
     def roster(self, roster: Roster) -> None:
-        self._remember("roster", msgspec.json.encode(roster).decode())
+        # The notes are about the file, which only the grading that reads it reports.
+        text = msgspec.json.encode(replace(roster, notes=()))
+        self._remember("roster", text.decode())
 
     @property
     def conflicts(self) -> Mapping[str, str]:
@@ -329,7 +363,7 @@ class Gradebook:
         With `run`, the rows have the grades that this regrading replaced, but current corrections.
         """
         grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
-        people, conflicts = self.people(), self.conflicts
+        people, conflicts, roster = self.people(), self.conflicts, self.roster
         adjusted: dict[str, list[Adjustment]] = {}
         for student, exercise, points, reason in self._connection.execute(
             "SELECT student, exercise, points, reason FROM adjustments ORDER BY student, exercise"
@@ -343,6 +377,7 @@ class Gradebook:
                 people.get(student, Person()),
                 tuple(adjusted.get(student, ())),
                 conflicts.get(student),
+                bool(roster.people) and not roster.lists(people.get(student, Person())),
             )
             for student in sorted((grades.keys() - conflicts.keys()) | people.keys())
         ]
@@ -362,6 +397,10 @@ def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
     """The file name of each graded student's page in the folder `FEEDBACK`, by student."""
     stems = file_stems(row.student for row in rows if row.grade is not None)
     return {student: f"{stem}.html" for student, stem in stems.items()}
+
+
+def _thousandths(points: float) -> int:
+    return round(points * THOUSAND)
 
 
 def _unpacked(blob: bytes) -> Submission:

@@ -41,7 +41,8 @@ def _is_meant(row: Row, text: str) -> bool:
 
 def _known_as(row: Row) -> list[str]:
     person = row.person
-    return [name for name in (row.student, person.id, person.email, person.name) if name]
+    known = (row.student, person.id, person.email, person.login, person.name)
+    return [name for name in known if name]
 
 
 def refuse_another_seed(book: Gradebook, seed: str, meant: str) -> None:

@@ -8,10 +8,13 @@ from grader.records.grade import scaled
 from grader.records.rows import Cell, Row, csv_line
 
 
-def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 1.0) -> str:
+def gradebook_csv(
+    rows: Sequence[Row], exercises: Sequence[str], scale: float = 1.0, *, unjudged: bool = True
+) -> str:
     """A line for each student: points, status and corrections, then the roster's columns.
 
-    One point of a grade is written as `scale` points.
+    One point of a grade is written as `scale` points. Unless `unjudged`, the points of a submission
+    in which there was nothing to judge are left empty, and not written as zeros.
     """
     named = any(row.person.id or row.person.name or row.person.email for row in rows)
     person_heads = ["id", "name", "email"] if named else []
@@ -33,13 +36,15 @@ def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 
     for row in rows:
         person = [getattr(row.person, field) for field in person_heads]
         extra = [row.person.extra.get(key, "") for key in extra_heads]
-        lines.append(csv_line([*_cells(row, exercises, scale), *person, *extra]))
+        cells = _cells(row, exercises, scale, known=unjudged or row.judged)
+        lines.append(csv_line([*cells, *person, *extra]))
     return "".join(lines)
 
 
-def _cells(row: Row, exercises: Sequence[str], scale: float) -> list[Cell]:
+def _cells(row: Row, exercises: Sequence[str], scale: float, *, known: bool) -> list[Cell]:
     # Without a submission, or if the grader failed, the points are unknown: leave the cells empty.
-    earned = {name: scaled(points, scale) for name, points in row.points.items()}
+    total = row.total if known else None
+    earned = {name: scaled(points, scale) for name, points in row.points.items() if known}
     points = [earned.get(name) for name in exercises]
     if row.grade is None:
         attempts = 0 if row.conflict is None else None
@@ -49,7 +54,7 @@ def _cells(row: Row, exercises: Sequence[str], scale: float) -> list[Cell]:
         row.student,
         grade.submission,
         row.status,
-        None if row.total is None else scaled(row.total, scale),
+        None if total is None else scaled(total, scale),
         scaled(grade.max, scale),
         *points,
         "late" if grade.late else None,

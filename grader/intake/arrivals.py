@@ -30,7 +30,17 @@ from grader.intake.files import (
     submissions_in,
     unread,
 )
-from grader.intake.names import ARCHIVES, DOCUMENTS, SKIPPED, SOURCES, ZIP, escaped, shown, suffix
+from grader.intake.names import (
+    ARCHIVES,
+    DOCUMENTS,
+    SKIPPED,
+    SOURCES,
+    ZIP,
+    escaped,
+    shown,
+    suffix,
+    well_formed,
+)
 from grader.intake.roster import NO_ROSTER, Claim, Roster, all_of, conflicts_of, left_over
 from grader.intake.submission import Submission
 from grader.records.faults import CallError
@@ -234,13 +244,23 @@ def _downloaded(path: Path, made: Downloads, units: set[str]) -> tuple[list[_Arr
             _Arrived(
                 path,
                 read_upload(upload),
-                upload.people,
+                tuple(map(_well_formed, upload.people)),
                 (made.system, upload.number),
                 upload.moment,
             )
             for upload in uploads
         ]
         return arrived, [shown(name) for name in sorted(names - used - {*made.made(names)})]
+
+
+def _well_formed(person: Person) -> Person:
+    """The person's data in a form that the gradebook can store."""
+    fields = {
+        name: well_formed(text)
+        for name, text in msgspec.structs.asdict(person).items()
+        if isinstance(text, str)
+    }
+    return msgspec.structs.replace(person, **fields)
 
 
 def _plain(path: Path, units: set[str]) -> tuple[list[_Arrived], list[str]]:
@@ -376,7 +396,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> A
             members[claim.number].append(student)
             people |= {student: known} if known != Person() else {}
     if roster.people:
-        notices += left_over(strangers, waiting)
+        notices += [*roster.notes, *left_over(strangers, waiting)]
     submissions = [
         replace(one.submission, group=() if own == [one.submission.student] else tuple(own))
         for number, one in enumerate(named)

@@ -22,7 +22,7 @@ from grader.intake.files import (
     read_files,
     unread,
 )
-from grader.intake.names import SOURCES, ZIP, shown, skipped, suffix
+from grader.intake.names import SOURCES, ZIP, shown, skipped, suffix, well_formed
 from grader.intake.submission import Submission
 from grader.records.rows import Person
 
@@ -131,7 +131,11 @@ def read_upload(upload: Upload) -> Submission:
     """Read the files of an upload as a submission."""
     sources, problems = read_files(_found(upload.files))
     return Submission(
-        shown(upload.who), sources, problems, late=upload.late, attempts=upload.attempts
+        shown(well_formed(upload.who)),
+        sources,
+        problems,
+        late=upload.late,
+        attempts=upload.attempts,
     )
 
 

@@ -36,6 +36,7 @@ from grader.intake.names import (
     real_name,
     shown,
     skipped,
+    stem_of,
     suffix,
 )
 from grader.wire import SourceText, clean
@@ -63,6 +64,11 @@ RATIO_FROM = 2**20  # bytes
 
 OTHER_ARCHIVE = "an archive of a kind that is not read: make it a .zip, or unpack it into a folder"
 OTHER_TYPE = "not read: submit a .py file or a notebook"
+NAMED_TYPES = {
+    ".doc": "a Word document", ".docx": "a Word document", ".odt": "a text document",
+    ".pages": "a Pages document", ".pdf": "a PDF", ".rtf": "a text document",
+    ".htm": "a web page", ".html": "a web page",
+}  # fmt: skip
 NOT_PLAIN = "a link, a folder or a device, not a plain file: submit the file itself"
 
 # A pipe named x.py would block whoever opens it, and a link may point at anything on this machine.
@@ -138,7 +144,8 @@ def unread(name: str) -> Problem:
     real = real_name(name)
     if real != name:
         return Problem(shown(name), f"not read under this name: call it {shown(real)}")
-    return Other(shown(name), OTHER_TYPE)
+    kind = NAMED_TYPES.get(suffix(name))
+    return Other(shown(name), f"{OTHER_TYPE}, not {kind}" if kind else OTHER_TYPE)
 
 
 def item_on_disk(path: Path, parts: Parts) -> FileItem:
@@ -268,7 +275,7 @@ LEFT_BEHIND = ("__pycache__", "__MACOSX")  # folders that programs create
 def name_of(path: Path) -> str:
     """The student's name, taken from the name of a file or a folder."""
     real = path.resolve()  # "." has no name, and a path that was typed may be a link
-    return shown(real.name if real.is_dir() else Path(real_name(real.name)).stem)
+    return shown(real.name if real.is_dir() else stem_of(real.name))
 
 
 def submissions_in(folder: Path) -> tuple[list[Path], list[str]]:

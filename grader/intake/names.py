@@ -15,7 +15,8 @@ from collections.abc import Iterable
 
 SOURCES = (".py", ".ipynb")
 ZIP = ".zip"
-ARCHIVES = (ZIP, ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")  # only zips are read
+TAR, COMPRESSED = ".tar", (".gz", ".bz2", ".xz")
+ARCHIVES = (ZIP, TAR, *COMPRESSED, ".tgz", ".7z", ".rar")  # only zips are read
 # Documents that students submit instead of sources. They are not read, but count as a submission.
 DOCUMENTS = (".doc", ".docx", ".htm", ".html", ".odt", ".pages", ".pdf", ".rtf")
 # Folders that hold no answers: parts of the course, and installed packages.
@@ -51,6 +52,30 @@ def real_name(name: str) -> str:
     """The name before a browser or mail program renamed the file: ``x.py`` for ``x.py.txt``."""
     renamed = _RENAMED.fullmatch(name)
     return renamed["real"] if renamed else name
+
+
+def stem_of(name: str) -> str:
+    """A file's name without its suffix: ``hw`` for ``hw.py`` and for ``hw.tar.gz``."""
+    stem, last = os.path.splitext(real_name(name))  # noqa: PTH122 (see `suffix`)
+    compressed = last.lower() in COMPRESSED and suffix(stem) == TAR
+    return stem[: -len(TAR)] if compressed and stem[: -len(TAR)] else stem
+
+
+def well_formed(text: str) -> str:
+    """The text without surrogates, which no file can hold.
+
+    A pair of surrogates stands for one character. A single surrogate stands for a byte that is not
+    UTF-8, which is read as cp1252, as in files.
+    """
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return "".join(_repaired(c) if "\ud800" <= c <= "\udfff" else c for c in joined)
+
+
+def _repaired(surrogate: str) -> str:
+    try:
+        return surrogate.encode("utf-8", "surrogateescape").decode("cp1252", "replace")
+    except UnicodeEncodeError:  # it stands for no byte
+        return "\N{REPLACEMENT CHARACTER}"
 
 
 def may_be_submission(name: str) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,23 +10,31 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
+
 from grader.intake.files import decoded
 from grader.intake.names import shown
 from grader.records.faults import CallError
-from grader.records.rows import Person, called, letters, listed, separator_of, some_of, spellings
+from grader.records.rows import Person, called, letters, listed, some_of, spellings
+from grader.records.tables import read_csv
 
 # Titles of columns, in the form that `letters` returns.
 ID = {"id", "studentid", "sid", "sisuserid", "idnumber", "studentnumber", "matriculation"}
 NAME = {"name", "fullname", "student", "studentname"}
 FIRST, LAST = {"firstname", "givenname", "first"}, {"lastname", "surname", "familyname", "last"}
 EMAIL = {"email", "emailaddress", "mail"}
+GITHUB = "githubusername"
+LOGIN = {GITHUB, "login", "loginid", "netid", "sisloginid", "username"}
 GROUP = {"group", "team"}
+# In GitHub Classroom's roster, whatever the teacher entered: a name, an id or an e-mail address.
+IDENTIFIER = {"identifier"}
 KINDS = {
-    "id": ID, "name": NAME, "first name": FIRST, "last name": LAST, "e-mail": EMAIL, "group": GROUP,
+    "id": ID, "name": NAME, "first name": FIRST, "last name": LAST, "e-mail": EMAIL,
+    "login": LOGIN, "group": GROUP,
 }  # fmt: skip
 HEADER = "A roster begins with a line such as: id,name,email"
-# Names in rows without a real student, in a gradebook that Canvas exported.
-NOBODYS = ("Points Possible", "Student, Test")
+# Texts in rows without a real student, in a gradebook that Canvas exported.
+NOBODYS = ("Points Possible", "Student, Test", "Manual Posting")
 
 
 @dataclass(frozen=True)
@@ -42,11 +48,20 @@ class Roster:
     columns: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # titles of the file's columns, by a key of `KINDS`
+    notes: tuple[str, ...] = ()  # lines about odd rows of the file
 
     @cached_property
     def keys(self) -> Mapping[str, Person]:
         """Each person, by the key that the gradebook uses until they submit something."""
-        return {shown(p.id or p.email or p.name): p for p in self.people}
+        return {_key(person): person for person in self.people}
+
+    def lists(self, person: Person) -> bool:
+        """Whether a person of the gradebook is on the roster."""
+        return _mark(person) in self._marks
+
+    @cached_property
+    def _marks(self) -> frozenset[tuple[str, ...]]:
+        return frozenset(map(_mark, self.people))
 
     def find(self, person: Person, key: str) -> str | None:
         """The key of the person who made a submission; None unless exactly one person matches."""
@@ -54,17 +69,30 @@ class Roster:
             lambda p: bool(p.id) and p.id in (person.id, person.canvas, key),
             lambda p: bool(p.email) and _folded(p.email) in (_folded(person.email), _folded(key)),
             lambda p: bool(p.email) and _folded(p.email).partition("@")[0] == _folded(key),
+            lambda p: bool(p.login) and _folded(p.login) in (_folded(person.login), _folded(key)),
             lambda p: bool(spellings(p.name) & {letters(person.name), letters(key)} - {""}),
         ]
         for fits in tests:
             found = [key for key, p in self.keys.items() if fits(p)]
             if found:
                 return found[0] if len(found) == 1 else None
-        return None
+        return self._clone_of(key)
+
+    def _clone_of(self, name: str) -> str | None:
+        """The key of the person whose login ends a clone's name: ``hw1-ada`` is ada's.
+
+        The longest login counts: ``hw1-jane-doe`` is not doe's if there is a login ``jane-doe``.
+        """
+        found: dict[int, list[str]] = {}
+        for key, person in self.keys.items():
+            if person.login and _folded(name).endswith(f"-{_folded(person.login)}"):
+                found.setdefault(len(person.login), []).append(key)
+        longest = found[max(found)] if found else []
+        return longest[0] if len(longest) == 1 else None
 
     def without(self, gone: Person) -> Roster:
-        """The roster without the person who has the same id, or else the same e-mail and name."""
-        mark = (lambda p: p.id) if gone.id else (lambda p: (p.email, p.name))
+        """The roster without the person who has the same id, or else the same other data."""
+        mark = (lambda p: p.id) if gone.id else (lambda p: (p.email, p.name, p.login))
         keys = {key for key, person in self.keys.items() if mark(person) == mark(gone)}
         people = tuple(person for key, person in self.keys.items() if key not in keys)
         groups = {
@@ -81,57 +109,123 @@ class Roster:
 NO_ROSTER = Roster()
 
 
+def _key(person: Person) -> str:
+    return shown(person.id or person.email or person.name or person.login)
+
+
+def _mark(person: Person) -> tuple[str, ...]:
+    return person.id, person.email, person.name, person.login
+
+
 def read_roster(path: Path) -> Roster:
     """Read a CSV with a header: id, name, e-mail, group, in any order; other columns are kept.
 
-    Raises `CallError` if the file is no CSV, names no student, or has two rows for a student.
+    GitHub Classroom's own roster is read too. A student may have several rows that differ only in
+    other columns, such as the section. Raises `CallError` if the file is no CSV, names no student,
+    or has rows for a student that contradict each other.
     """
     try:
         text = decoded(path.read_bytes())
     except OSError as error:
         raise CallError(f"{path}: {error.strerror}") from None
-    try:
-        (_, columns), *rows = _rows(text) or [(1, [])]
-    except csv.Error:
-        raise CallError(f"{path} is no CSV: {HEADER}") from None
+    (_, columns), *rows = _rows(text, path) or [(1, [])]
+    if any(ord(c) < ord(" ") and not c.isspace() for title in columns for c in title):
+        raise CallError(f"{path} is no CSV: {HEADER}")
     kinds = [letters(column) for column in columns]
-    if not any(kind in ID | NAME | FIRST | LAST | EMAIL for kind in kinds):
+    if not any(kind in ID | NAME | FIRST | LAST | EMAIL | LOGIN for kind in kinds):
         raise CallError(
             f"{path}: its first line has no column for an id, a name or an email; "
             f"it reads: {', '.join(columns)[:200] or 'nothing'}. {HEADER}"
         )
-    people: dict[str, Person] = {}
-    groups: dict[str, tuple[str, ...]] = {}
+    entries: dict[str, _Entry] = {}
+    notes: list[str] = []
     for line, row in rows:
         person, group = _person(columns, kinds, row)
-        key = shown(person.id or person.email or person.name)
-        if not key or any(text in person.name for text in NOBODYS):
+        key = _key(person)
+        if any(text in cell for text in NOBODYS for cell in row):
             continue
-        if key in people:
-            raise CallError(f"{path}:{line}: {key} is there twice")
-        people[key] = person
-        if group:
-            groups[letters(group)] = (*groups.get(letters(group), ()), key)
-    return Roster(tuple(people.values()), groups, _taken(columns, kinds))
+        entry = _Entry(line, person, group)
+        if not key:
+            notes.append(f"{path}:{line}: left out, since it has no id, name or e-mail")
+        elif key not in entries:
+            entries[key] = entry
+        else:
+            entries[key], note = _joined(entries[key], entry, key, path)
+            notes.append(note)
+    if not entries:
+        raise CallError(
+            f"{path} has no student below its first line: leave out --roster, or add one"
+        )
+    groups: dict[str, tuple[str, ...]] = {}
+    for key, entry in entries.items():
+        if entry.group:
+            groups[letters(entry.group)] = (*groups.get(letters(entry.group), ()), key)
+    people = tuple(entry.person for entry in entries.values())
+    return Roster(people, groups, _taken(columns, kinds), tuple(notes))
 
 
-def _rows(text: str) -> list[tuple[int, list[str]]]:
+@dataclass(frozen=True)
+class _Entry:
+    """A row of a roster."""
+
+    line: int
+    person: Person
+    group: str
+
+
+def _joined(first: _Entry, again: _Entry, key: str, path: Path) -> tuple[_Entry, str]:
+    """The entry of a student who has two rows, and a note; `CallError` if the rows contradict."""
+    one, other = first.person, again.person
+    about = {
+        "name": (one.name, other.name),
+        "e-mail": (one.email, other.email),
+        "login": (one.login, other.login),
+        "group": (first.group, again.group),
+    }
+    for what, (before, after) in about.items():
+        if before and after and before != after:
+            raise CallError(
+                f"{path}:{again.line}: {key} is there twice: line {first.line} has the {what} "
+                f"{shown(before)!r}, and line {again.line} has {shown(after)!r}. Correct one of "
+                "the lines, or remove it"
+            )
+    if not (one.id or one.email or one.login) and one.extra != other.extra:
+        raise CallError(
+            f"{path}:{again.line}: {key} is there twice: line {first.line} differs in other "
+            "columns only. If these are two students, add a column with ids or e-mail addresses; "
+            "if this is one student, remove one of the lines"
+        )
+    cells = {title: (cell, other.extra.get(title, "")) for title, cell in one.extra.items()}
+    extra = {title: " and ".join(dict.fromkeys(filter(None, two))) for title, two in cells.items()}
+    person = msgspec.structs.replace(
+        one,
+        name=one.name or other.name,
+        email=one.email or other.email,
+        login=one.login or other.login,
+        extra=extra,
+    )
+    pairs = {what: two for what, two in about.items() if what not in ("login", "group")} | cells
+    differing = [what for what, (before, after) in pairs.items() if before != after]
+    how = f"differ only in {listed(differing, 'and')}" if differing else "are the same"
+    note = (
+        f"{path}:{again.line}: {called(key, shown(person.name))} is in line {first.line} already; "
+        f"the lines {how}, so they count as one student"
+    )
+    return replace(first, person=person, group=first.group or again.group), note
+
+
+def _rows(text: str, path: Path) -> list[tuple[int, list[str]]]:
     """The rows of a CSV that are not blank, each with the number of its first line."""
-    reader = csv.reader(io.StringIO(text), delimiter=separator_of(text))
-    found: list[tuple[int, list[str]]] = []
-    line = 1
-    for row in reader:
-        if any(row):
-            found.append((line, [cell.strip() for cell in row]))
-        line = reader.line_num + 1  # a cell may have several lines
-    return found
+    rows = read_csv(text, str(path)).rows
+    return [(line, [cell.strip() for cell in cells]) for line, cells in rows if any(cells)]
 
 
 def _taken(columns: Sequence[str], kinds: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The titles of the recognised columns, by a key of `KINDS`."""
+    meanings = {"identifier": IDENTIFIER, **KINDS} if GITHUB in kinds else KINDS
     found = {
         meaning: tuple(column for column, kind in zip(columns, kinds, strict=True) if kind in names)
-        for meaning, names in KINDS.items()
+        for meaning, names in meanings.items()
     }
     return {meaning: titles for meaning, titles in found.items() if titles}
 
@@ -152,7 +246,21 @@ def _person(
         if kind not in known
     }
     name = of(NAME) or f"{of(FIRST)} {of(LAST)}".strip()
-    return Person(of(ID), name, of(EMAIL), extra=extra), of(GROUP)
+    person = Person(of(ID), name, of(EMAIL), extra=extra, login=of(LOGIN))
+    return (_identified(person, of(IDENTIFIER)) if GITHUB in kinds else person), of(GROUP)
+
+
+def _identified(person: Person, identifier: str) -> Person:
+    """The person, with an identifier of GitHub Classroom as id, name or e-mail, by its form."""
+    if "@" in identifier:
+        what = "email"
+    elif re.search(r"\d", identifier) and not re.search(r"\s", identifier):
+        what = "id"
+    else:
+        what = "id" if person.name and letters(identifier) != letters(person.name) else "name"
+    return (
+        person if getattr(person, what) else msgspec.structs.replace(person, **{what: identifier})
+    )
 
 
 def _folded(text: str) -> str:
@@ -290,7 +398,8 @@ class _Absent:
 
 def _names(key: str, person: Person) -> set[str]:
     """All spellings of a person's names, in letters alone; also those with the last name first."""
-    texts = (shown(text) for text in (key, person.name, person.email.partition("@")[0]))
+    known = (key, person.name, person.email.partition("@")[0], person.login)
+    texts = map(shown, known)
     words = (re.sub(r"[\W\d_]+", " ", text).split() for text in texts)
     found = {one for own in words for some in _shorter(own) for one in spellings(" ".join(some))}
     return {name for name in found if len(name) >= SHORTEST}

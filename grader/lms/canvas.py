@@ -3,7 +3,8 @@
 A download's entry is called ``doejane_LATE_12345_678_attention.py``. It has the student's name, the
 user id, the id of the upload, and the file's own name. A later upload has a larger id. A
 resubmission may have ``-1`` before the extension. Text typed into Canvas is called
-``doejane_12345_text.html``, and a link ``doejane_12345_link.html``, without an upload's id.
+``doejane_12345_text.html``, and a link ``doejane_12345_link.html``, without an upload's id. A text
+that holds code is read as a file ``text.py``.
 
 With anonymous grading an entry is called ``anon_ab12c_678_attention.py``, with letters and digits
 instead of the user id. LATE is then at the beginning, after ``anon``, or after the user id.
@@ -18,20 +19,22 @@ from pathlib import Path, PurePath
 
 from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem
+from grader.intake.typed import typed_link, typed_text
 from grader.lms.sheets import (
     ID,
     LOGIN,
     NAME,
+    Column,
     Directory,
     Kind,
     Sheet,
     as_number,
-    missing,
-    without,
+    filled_in,
+    written_anew,
 )
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
-from grader.records.rows import Person, Row, counted, csv_line, number
+from grader.records.rows import Person, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
 
@@ -54,7 +57,8 @@ class _Entry:
     number: str  # the user's id, or the pseudonym if grading is anonymous
     late: bool
     upload: int  # the upload's id; 0 for typed text
-    name: str  # the student's own name for the file
+    name: str  # the student's own name for the file, or the name that Canvas gave typed text
+    typed: bool  # whether the student typed a text, or the address of a link
     person: Person
 
 
@@ -70,7 +74,8 @@ def _entry(name: str) -> _Entry | None:
     else:
         return None
     upload = int(match["file"] or 0)
-    return _Entry(who, number, late, upload, match["name"] or match["typed"], person)
+    name, typed = match["name"] or match["typed"], match["typed"] is not None
+    return _Entry(who, number, late, upload, name, typed, person)
 
 
 def _made(names: Collection[str]) -> Collection[str]:
@@ -99,7 +104,12 @@ def _upload(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) ->
     files: dict[str, FileItem] = {}
     attempts = 1
     last = max((entry for entry, _ in found), key=lambda entry: entry.upload)
+    uploaded = any(not entry.typed for entry, _ in found)
     for entry, item in sorted(found, key=lambda one: one[0].upload):
+        if entry.typed:
+            if not uploaded:
+                files |= _typed(entry.name, item)
+            continue
         name, times = _without_mark(entry.name, names, units)
         attempts = max(attempts, times + 1)
         files[name] = item  # a later upload replaces an earlier upload of the same name
@@ -112,6 +122,13 @@ def _upload(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) ->
         moment=(float(last.upload),),
         attempts=attempts,
     )
+
+
+def _typed(name: str, item: FileItem) -> dict[str, FileItem]:
+    """A typed text as a file of code; a link as a file that is not read."""
+    if name.startswith("link"):
+        return {"link.py": typed_link(item, name)}
+    return {"text.py": typed_text(item, name)}
 
 
 def _without_mark(name: str, names: Collection[str], units: Collection[str]) -> tuple[str, int]:
@@ -135,6 +152,7 @@ _ABOUT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _POINTS = "Points Possible"
 _COLUMN = re.compile(r"(?P<title>.*\S)\s+\(\d+\)")  # Canvas adds the assignment's number
 _EXCUSED = "EX"
+_READ_ONLY = "read only"  # in place of the points possible, if Canvas does not import a column
 _NUMBER = Kind(lambda row: [row.person.canvas])
 _KINDS = ((_NUMBER, "ID"), (ID, "SIS User ID"), (LOGIN, "SIS Login ID"), (NAME, "Student"))
 
@@ -160,7 +178,8 @@ def _fresh(totals: Totals) -> Filled:
                 ]
             )
         )
-    return Filled("".join(lines))
+    title = totals.column or totals.title
+    return Filled("".join(lines), push=written_anew(totals, title, totals.rows))
 
 
 def _filled(totals: Totals, into: Path) -> Filled:
@@ -173,29 +192,18 @@ def _filled(totals: Totals, into: Path) -> Filled:
     sheet.required("Student")
     place = _column(sheet, totals.title, totals.column)
     directory = Directory(totals.rows, sheet.places(_KINDS))
-    matched: list[Row] = []
-    notes: list[str] = []
-    excused, bare = 0, []
-    for cells in sheet.rows[1:]:
-        if _POINTS in cells[0]:
-            notes += _about_points(cells[place], totals.most)
-            continue
-        row = directory.find(cells)
-        points = totals.of(row) if row is not None else None
-        if row is None or points is None:
-            bare.append(cells[0].strip())
-            continue
-        matched.append(row)
-        if cells[place].strip() == _EXCUSED:
-            excused += 1
-            continue
-        cells[place] = number(points)
-    done = counted(len(matched) - excused, "row")
-    notes.append(f"{done} filled in, in the column {sheet.header[place]!r}")
-    if excused:
-        notes.append(f"excused in Canvas, and left unchanged: {counted(excused, 'row')}")
-    notes += [*without(bare), *missing(totals.rows, matched, into.name)]
-    return Filled(sheet.text(), tuple(notes))
+    lines = [cells for cells in sheet.rows[1:] if _POINTS not in cells[0]]
+    maxima = [cells[place] for cells in sheet.rows[1:] if _POINTS in cells[0]]
+    notes = [note for cell in maxima for note in _about_points(cell, totals.most)]
+
+    def is_excused(cells: Sequence[str]) -> bool:
+        return cells[place].strip() == _EXCUSED
+
+    title = _title(sheet.header[place])  # a table without numbers of assignments has it too
+    alone = sum(_title(head) == title for head in sheet.header) == 1
+    known = title if alone else sheet.header[place]
+    column = Column(place, known, 0, is_excused, "excused in Canvas")
+    return filled_in(sheet, lines, directory, column, totals, notes)
 
 
 def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:
@@ -210,15 +218,42 @@ def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:
 
 
 def _column(sheet: Sheet, title: str, wanted: str | None) -> int:
-    """The column to fill in: `wanted`, or the column with this title, or the only assignment's."""
-    if wanted is not None:
-        return sheet.required(wanted, *(h for h in sheet.header if _title(h) == wanted))
-    titled = [place for place, head in enumerate(sheet.header) if _COLUMN.fullmatch(head)]
-    named = [place for place in titled if _title(sheet.header[place]).lower() == title.lower()]
-    if len(named) == 1 or len(titled) == 1:
-        return (named or titled)[0]
-    columns = ", ".join(repr(sheet.header[place]) for place in titled) or "none at all"
-    raise CallError(f"which column of {sheet.path}? --column TITLE; its assignments: {columns}")
+    """The column to fill in: the column with this title, or `wanted` if there is none.
+
+    Raises `CallError` if there is no such column, or more than one.
+    """
+    places = [n for n, head in enumerate(sheet.header) if n and head not in _ABOUT]
+    titled = [n for n in places if _COLUMN.fullmatch(sheet.header[n])]
+    listed = ", ".join(repr(sheet.header[n]) for n in titled) or "none at all"
+    own = [n for n in places if _title(sheet.header[n]).lower() == title.lower()]
+    if wanted is None:
+        if len(own) == 1:
+            return own[0]
+        why = "several columns are" if own else "no column is"
+        raise CallError(
+            f"which column of {sheet.path}? {why} called {title!r}: --column TITLE; its "
+            f"assignments: {listed}"
+        )
+    exact = [n for n in places if sheet.header[n] == wanted]
+    found = exact or [n for n in places if _title(sheet.header[n]) == wanted]
+    if len(found) != 1:
+        count = "several columns are" if found else "no column is"
+        raise CallError(
+            f"{count} called {wanted!r} in {sheet.path}: name one with its number; its "
+            f"assignments: {listed}"
+        )
+    (place,) = found
+    if own and place not in own:
+        raise CallError(
+            f"these grades are for {title!r}, and {sheet.path} has the column "
+            f"{sheet.header[own[0]]!r}, so {wanted!r} is another assignment's: leave out --column. "
+            f"To fill in {wanted!r} all the same, remove the other column from the file"
+        )
+    if any(_POINTS in cells[0] and _READ_ONLY in cells[place].lower() for cells in sheet.rows[1:]):
+        raise CallError(
+            f"Canvas computes {wanted!r} itself: name an assignment; there is: {listed}"
+        )
+    return place
 
 
 def _title(head: str) -> str:

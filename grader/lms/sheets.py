@@ -6,25 +6,32 @@ All other cells of an exported table keep their text.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.grades.exported import NO_PAST, Mark, Push
 from grader.grades.table import gradebook_csv
+from grader.intake.names import shown
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
 from grader.records.rows import (
     Row,
+    called,
     counted,
     letters,
-    separator_of,
+    number,
     some_of,
     spellings,
 )
+from grader.records.tables import read_csv
 
 BOM = "\ufeff"
+NO_MARK = ("", "-")  # how systems write that there is no grade
 
 
 class Sheet:
@@ -32,17 +39,22 @@ class Sheet:
 
     def __init__(self, path: Path) -> None:
         try:
-            text = path.read_bytes().decode("utf-8")
+            data, moment = path.read_bytes(), path.stat().st_mtime_ns
+            text = data.decode("utf-8")
         except OSError as error:
             raise CallError(f"{path}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise CallError(f"{path} is not UTF-8: export it again, as CSV") from None
         self.path = path
+        # Identifies this file. Another export of the system may have the same content: for example,
+        # if a person put an old grade back.
+        salt = moment.to_bytes(16, signed=True)
+        self.digest = hashlib.blake2b(data, salt=salt, digest_size=16).hexdigest()
         self._bom = text.startswith(BOM)
         text = text.removeprefix(BOM)
-        self._line_end = "\r\n" if "\r\n" in text else "\n"
-        self.separator = separator_of(text)
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=self.separator))
+        table = read_csv(text, str(path))
+        self._line_end, self.separator = table.line_end, table.separator
+        rows = [cells for _, cells in table.rows]
         if not rows:
             raise CallError(f"{path} is empty")
         self.header, self.rows = [cell.strip() for cell in rows[0]], rows
@@ -85,7 +97,7 @@ class Kind:
 
 
 def _login(row: Row) -> Sequence[str]:
-    known = (row.student, row.person.email, row.person.id)
+    known = (row.student, row.person.email, row.person.id, row.person.login)
     return [*(text.casefold() for text in known), row.person.email.partition("@")[0].casefold()]
 
 
@@ -132,10 +144,117 @@ def as_number(cell: str) -> float | None:
     return round(found, 3) if math.isfinite(found) else None
 
 
+# --- filling in a column --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Column:
+    """The column of a sheet to fill in."""
+
+    place: int  # its index
+    known: str  # its name in the gradebook's memory of exports
+    name: int  # the index of the column with students' names
+    # Whether the system itself keeps a line's grade, and the reason.
+    closed: Callable[[Sequence[str]], bool]
+    because: str
+    # The points as the system writes them in a line.
+    form: Callable[[float, Sequence[str]], str] = lambda points, _: number(points)
+
+
+def filled_in(
+    sheet: Sheet,
+    lines: Iterable[list[str]],
+    directory: Directory,
+    column: Column,
+    totals: Totals,
+    notes: Iterable[str] = (),
+) -> Filled:
+    """Fill the totals into these lines of a sheet, except where a person changed the grade.
+
+    `notes` precede the notes about this column. Raises `CallError` if no line is of a student in
+    the gradebook.
+    """
+    push = push_of(totals, column.known, sheet.digest)
+    matched: list[Row] = []
+    done, closed, bare, found = 0, 0, list[str](), 0
+    for cells in lines:
+        row = directory.find(cells)
+        points = totals.of(row) if row is not None else None
+        found += row is not None
+        if row is None or points is None:
+            bare += filter(None, [cells[column.name].strip()])  # Canvas also writes blank rows
+            continue
+        matched.append(row)
+        if column.closed(cells):
+            closed += 1
+        elif push.writes(row.student, points, mark_in(cells[column.place])):
+            cells[column.place] = column.form(points, cells)
+            done += 1
+    if not found:
+        raise CallError(
+            f"{sheet.path} has no line of a student in this gradebook, so nothing was written: is "
+            "it the file of another course? If not, grade with --roster: a roster connects the "
+            "names of submissions with names, ids and e-mails"
+        )
+    return Filled(
+        sheet.text(),
+        (
+            *notes,
+            f"{counted(done, 'row')} filled in, in the column {sheet.header[column.place]!r}",
+            *([f"{counted(len(push.same), 'row')} had the same grade already"] * bool(push.same)),
+            *([f"{column.because}, and left unchanged: {counted(closed, 'row')}"] * bool(closed)),
+            *about_changed(push, totals.rows),
+            *without(bare),
+            *missing(totals.rows, matched, sheet.path.name),
+        ),
+        push,
+    )
+
+
+def push_of(totals: Totals, column: str, view: str = "") -> Push:
+    """The decisions about a column, which depend on earlier exports."""
+    return Push(totals.past or NO_PAST, column, view)
+
+
+def written_anew(totals: Totals, column: str, rows: Iterable[Row]) -> Push:
+    """The decisions for a new table with these rows: the system's own grades are unknown."""
+    push = push_of(totals, column)
+    for row in rows:
+        points = totals.of(row)
+        if points is not None:
+            push.writes(row.student, points)
+    return push
+
+
+def mark_in(cell: str) -> Mark:
+    """The grade in a cell: a number if the cell holds one, else its text; None if it is empty."""
+    text = cell.strip()
+    if text in NO_MARK:
+        return None
+    points = as_number(text)
+    return text if points is None else points
+
+
+def about_changed(push: Push, rows: Sequence[Row]) -> Iterator[str]:
+    """Lines about the grades that a person changed: old and new, and how to overwrite them."""
+    if not push.changed:
+        return
+    names = {row.student: called(row.student, shown(row.person.name)) for row in rows}
+    yield (
+        f"left unchanged: {counted(len(push.changed), 'grade')} that this gradebook did not write "
+        "there. A person, or the system's own rule, changed them:"
+    )
+    for one in push.changed:
+        there = shown(one.there) if isinstance(one.there, str) else number(one.there)
+        yield f"  {names[one.student]}: {there} there, {number(one.points)} in this gradebook"
+    chosen = shlex.quote(push.changed[0].student)
+    yield f"to overwrite one of them: --overwrite {chosen}; to overwrite all: --overwrite-all"
+
+
 def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator[str]:
     """A line that names the students with a grade who are missing from a table, if any are."""
     students = {row.student for row in matched}
-    left = [row.student for row in rows if row.has_points and row.student not in students]
+    left = [row.student for row in rows if row.judged and row.student not in students]
     if left:
         yield f"{len(left)} with a grade, but not in {where}: {some_of(left)}"
 
@@ -154,7 +273,7 @@ def without(names: Sequence[str]) -> Iterator[str]:
 
 def _fresh(totals: Totals) -> Filled:
     """The gradebook with all its columns, for a spreadsheet program."""
-    return Filled(gradebook_csv(totals.rows, totals.exercises, totals.scale))
+    return Filled(gradebook_csv(totals.rows, totals.exercises, totals.scale, unjudged=False))
 
 
 SYSTEM = System("csv", "a spreadsheet", grades=Table("grades.csv", _fresh, nameless=True))

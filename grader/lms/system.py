@@ -5,7 +5,7 @@ Each system's module fills in a `System`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 from grader.course.course import Course
 from grader.course.file import Assignment
 from grader.intake.downloads import Downloads
-from grader.intake.names import file_stems
+from grader.intake.names import file_stems, shown
 from grader.records.files import drafted, require_empty
 from grader.records.grade import scaled
-from grader.records.rows import Row, narrowed
+from grader.records.rows import ABSENT, Row, called, counted, narrowed
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a student's repository on GitHub has this module, but not these rooms
+    from grader.grades.exported import Past, Push
     from grader.intake import Submission
     from grader.records.grade import Grade
     from grader.sandbox.jails import Isolation
+
+MOST_OF_A_REASON = 200  # characters
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,11 @@ class Totals:
     most: float  # maximum points in the system
     scale: float = 1.0  # points in the system for one point of a grade
     column: str | None = None  # the title of the totals' column, if the user named it
+    past: Past | None = None  # what earlier exports wrote
 
     def of(self, row: Row) -> float | None:
-        """A student's points in the system; None if they are unknown."""
-        return None if row.total is None else scaled(row.total, self.scale)
+        """A student's points in the system; None if there was nothing to judge."""
+        return scaled(row.total, self.scale) if row.judged and row.total is not None else None
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Filled:
 
     text: str
     notes: tuple[str, ...] = ()
+    push: Push | None = None  # the written grades, which the gradebook remembers
 
 
 @dataclass(frozen=True)
@@ -131,29 +136,61 @@ class Part:
         return most if points is None else points
 
 
-def totals(rows: Sequence[Row], what: Part, column: str | None = None) -> Totals:
+def totals(
+    rows: Sequence[Row], what: Part, column: str | None = None, past: Past | None = None
+) -> Totals:
     """The data for a table with these rows and the exported part of the course."""
     own = [narrowed(row, what.exercises) for row in rows]
     most = max((row.grade.max for row in own if row.grade), default=0.0)
-    return Totals(own, what.exercises, what.title, what.most(most), what.scale(most), column)
+    return Totals(own, what.exercises, what.title, what.most(most), what.scale(most), column, past)
+
+
+def unjudged(rows: Sequence[Row]) -> Iterator[str]:
+    """Lines about the students without points: those who get no grade, and those who get zero."""
+    without = [row for row in rows if not row.judged]
+    if without:
+        yield f"no grade for {counted(len(without), 'student')}, since there is nothing to judge:"
+    absent = [_called(row) for row in without if row.status == ABSENT]
+    if absent:
+        yield f"  {ABSENT}: {', '.join(absent)}"
+    for row in without:
+        if row.status != ABSENT:
+            why = row.conflict if row.grade is None else row.grade.message
+            yield f"  {_called(row)}: {row.status}{f' ({_line(why)})' if why else ''}"
+    stubs = [_called(row) for row in rows if row.status == "graded" and row.untouched]
+    if stubs:
+        yield (
+            f"0 points for {counted(len(stubs), 'student')}, who submitted no answer, or left all "
+            f"stubs as they were: {', '.join(stubs)}"
+        )
+
+
+def _called(row: Row) -> str:
+    return called(row.student, shown(row.person.name))
+
+
+def _line(text: str) -> str:
+    """The last line of a message, which says what went wrong, in bounded length."""
+    lines = text.strip().splitlines()
+    return lines[-1].strip()[:MOST_OF_A_REASON] if lines else ""
 
 
 def write_results(
     to: Path, rows: Sequence[Row], what: Part, course: Course, results: ResultFiles
 ) -> Path:
-    """Write a file of results for each student who has a grade, into a new folder.
+    """Write a file of results for each student whose answers were judged, into a new folder.
 
     Raises `CallError` if `to` is not empty.
     """
-    graded = {row.student: row for row in rows if row.has_points}
+    own = (narrowed(row, what.exercises) for row in rows)
+    graded = {row.student: row for row in own if row.judged}
     stems = file_stems(graded)
     require_empty(to)
     with drafted(to, private=True) as draft:
         for student, row in graded.items():
-            own = narrowed(row, what.exercises)
-            assert own.grade is not None
+            assert row.grade is not None
             (draft / stems[student]).mkdir()
-            data = results.of(own, course, what.scale(own.grade.max))
+            data = results.of(row, course, what.scale(row.grade.max))
             (draft / stems[student] / results.file).write_bytes(data)
     return to
 

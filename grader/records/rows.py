@@ -23,6 +23,7 @@ class Person(msgspec.Struct, frozen=True, omit_defaults=True):
     email: str = ""
     canvas: str = ""  # Canvas' id of the user
     moodle: str = ""  # Moodle's id of the participant
+    login: str = ""  # the name of an account, such as GitHub's
     extra: Mapping[str, str] = {}  # cells of the roster's other columns, by title
 
 
@@ -44,6 +45,8 @@ class Row:
     adjustments: tuple[Adjustment, ...] = ()
     # If several submissions may count: why none of them is graded, or "" if names are hidden.
     conflict: str | None = None
+    # Whether there is a roster, and the student is not on it: statistics leave the row out.
+    unlisted: bool = False
 
     @property
     def status(self) -> str:
@@ -61,6 +64,20 @@ class Row:
     def has_points(self) -> bool:
         """Whether the points are known: a submission was graded, and the grader did not fail."""
         return self.grade is not None and self.grade.status != "grader_error"
+
+    @property
+    def judged(self) -> bool:
+        """Whether other systems get the points: answers were tested, or a person gave points."""
+        if self.grade is None or not self.has_points:
+            return False
+        given = {a.exercise for a in self.adjustments} & {e.name for e in self.grade.exercises}
+        return self.grade.status == "graded" or bool(given)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether there is no answer to any graded exercise."""
+        exercises = self.grade.exercises if self.grade else ()
+        return bool(exercises) and all(exercise.untouched for exercise in exercises)
 
     @property
     def points(self) -> Mapping[str, float]:

@@ -18,7 +18,7 @@ FOR_STUDENTS = (
     *("cli.app", "cli.commands", "cli.student", "cli.play", "cli.doctor"),
 )
 # Modules in these rooms that only instructors use: a student's bundle leaves them out.
-INSTRUCTORS = ("feedback.visible", "inspection.explanation")
+INSTRUCTORS = ("feedback.visible", "inspection.explanation", "intake.typed")
 
 TYPED = Path("py.typed")
 BUILT = {".pyc", ".pyo", ".so", ".pyd"}

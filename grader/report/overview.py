@@ -95,13 +95,17 @@ class Classroom:
 
 
 def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
-    """The statistics of a gradebook; `exercises` are in the course's order."""
-    graded = [row for row in rows if row.status == "graded"]
+    """The statistics of a gradebook; `exercises` are in the course's order.
+
+    If there is a roster, only students on the roster count.
+    """
+    listed = [row for row in rows if not row.unlisted]
+    graded = [row for row in listed if row.status == "graded"]
     grades = [row.grade for row in rows if row.grade is not None]
     totals = [row.total for row in graded if row.total is not None]
     most = max((grade.max for grade in grades), default=0.0)
     return Classroom(
-        len(rows),
+        len(listed),
         len(graded),
         most,
         statistics.fmean(totals) if totals else None,
@@ -258,7 +262,9 @@ def report_page(
         looks=[
             one
             for one in students
-            if one.row.status != "graded" or (one.row.grade and one.row.grade.notes)
+            if one.row.status != "graded"
+            or one.row.unlisted
+            or (one.row.grade and one.row.grade.notes)
         ],
         slowest=numbers.slowest[:SLOWEST],
         layers=MEANING,

@@ -109,6 +109,26 @@ def test_a_dry_run_has_a_line_for_each_student_then_the_problems_then_the_sum(
     ]
 
 
+def test_a_dry_run_says_how_the_roster_of_github_classroom_was_read(
+    listed: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    roster = (
+        '"identifier","github_username","github_id","name"\n"Jane Doe","janehub","1",""\n'
+        '"Jane Doe","janehub","1",""\n"Bob Roe","roebob","2",""\n"","","3",""\n'
+    )
+    path = tmp_path / "roster.csv"
+    assert listed(["doejane_1_10_hw.py", "roebob_2_14_hw.py"], roster) == [
+        "doejane Jane Doe: 1 file: hw.py",
+        "roebob Bob Roe: 1 file: hw.py",
+        "the roster: identifier from identifier, name from name, login from github_username; kept "
+        "as they are: identifier, github_username, github_id",
+        f"{tmp_path / 'canvas'}: a download from Canvas: 2 submissions",
+        f"{path}:3: Jane Doe is in line 2 already; the lines are the same, so they count as one "
+        "student",
+        f"{path}:5: left out, since it has no id, name or e-mail",
+    ]
+
+
 def test_a_dry_run_names_the_members_of_a_group(
     listed: Callable[..., list[str]], tmp_path: Path
 ) -> None:

@@ -351,7 +351,7 @@ NOTHING: dict[Callable[[], bytes], tuple[str, list[str]]] = {
         "unreadable", [f"{HONEST}: {ENCRYPTED}", f"layers.ipynb: {ENCRYPTED}"],
     ),
     archives.empty_zip: ("empty", []),
-    archives.no_source_file: ("unreadable", [f"report.pdf: {OTHER_TYPE}"]),
+    archives.no_source_file: ("unreadable", [f"report.pdf: {OTHER_TYPE}, not a PDF"]),
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from grader.intake import NO_ROSTER, Arrivals, Roster, read_roster
 from grader.intake import files as limits
 from grader.lms import DOWNLOADS
 from grader.records.faults import CallError
+from grader.records.rows import Person
 
 TEXT = "def center(x):\n    return x\n"
 Files = Mapping[str, str | bytes]
@@ -171,6 +172,113 @@ def test_what_was_typed_into_canvas_is_a_submission_beside_the_others(
     assert files_of(arrived) == {"doejane": ["basics.py"], "maxmm": []}
     assert arrived.submissions[1].late is ("LATE" in name)
     assert arrived.people["maxmm"].canvas == "3"
+
+
+CODE = "import torch\n\n\ndef center(x):\n    y = x\n    return y if (x < 1).all() else x\n"
+
+
+def page(body: str) -> str:
+    """A page as Canvas makes it of a typed text."""
+    head = "<html><head><title>Homework: Max</title><style>p = 1</style></head><body>"
+    return f"<!DOCTYPE html>\n{head}\n<h1>A course: Homework</h1>\n{body}\n</body></html>"
+
+
+def escaped(text: str, space: str = "&nbsp;") -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace(" ", space)
+
+
+IN_PRE = f"<pre><code>{escaped(CODE, ' ')}</code></pre>"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        IN_PRE,
+        f"<p>Hello, this is my answer:</p>\n{IN_PRE}<p>Thanks, Max</p>",
+        f"<p>{escaped(CODE).replace(chr(10), '<br />')}</p>",
+        "".join(f"<p>{escaped(line) or '&nbsp;'}</p>\n" for line in CODE.splitlines()),
+        "".join(f"<div><span>{escaped(line)}</span></div>\r\n" for line in CODE.splitlines()),
+    ],
+)
+def test_code_that_was_typed_into_canvas_is_read(
+    download: Download, tiny: Course, body: str
+) -> None:
+    path = download({"maxmm_3_text.html": page(body), "doejane_1_10_basics.py": TEXT})
+    _, arrived = take_in([path], tiny).submissions
+    assert (arrived.status, arrived.problems) == ("ready", ())
+    lines = [line for line in arrived.sources[0].cells[0].splitlines() if line]
+    assert lines == [line for line in CODE.splitlines() if line]
+
+
+def test_code_that_was_typed_into_moodle_is_read_where_no_file_came(
+    download: Download, tiny: Course
+) -> None:
+    typed = "_assignsubmission_onlinetext_/onlinetext.html"
+    path = download(
+        {
+            f"Jane Doe_5{typed}": page(IN_PRE),
+            f"Bob Roe_6{typed}": page(IN_PRE),
+            "Bob Roe_6_assignsubmission_file_/basics.py": TEXT,
+        }
+    )
+    assert files_of(take_in([path], tiny)) == {
+        "Jane Doe": ["onlinetext.py"],
+        "Bob Roe": ["basics.py"],
+    }
+
+
+def test_a_typed_text_without_code_says_so(download: Download, tiny: Course) -> None:
+    path = download({"maxmm_3_text.html": page("<p>see my e-mail</p>"), "a_1_10_b.py": TEXT})
+    max_ = take_in([path], tiny).submissions[1]
+    assert max_.problems == (
+        "text.html: not read: submit a .py file or a notebook; the typed text holds no code",
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<meta http-equiv="Refresh" content="0; url=https://example.org/nb?a=1&amp;b=2" />',
+        '<a href="https://example.org/nb?a=1&amp;b=2">my notebook</a>',
+    ],
+)
+def test_the_address_of_a_submitted_link_is_shown(
+    download: Download, tiny: Course, body: str
+) -> None:
+    path = download({"maxmm_3_link.html": page(body), "doejane_1_10_basics.py": TEXT})
+    max_ = take_in([path], tiny).submissions[1]
+    assert max_.problems == (
+        "link.html: not read: submit a .py file or a notebook, not a link to "
+        "https://example.org/nb?a=1&b=2",
+    )
+
+
+def test_an_address_cannot_control_a_terminal(download: Download, tiny: Course) -> None:
+    body = '<a href="https://example.org/\x1b[2J&#27;">x</a>'
+    path = download({"maxmm_3_link.html": page(body), "doejane_1_10_basics.py": TEXT})
+    (line,) = take_in([path], tiny).submissions[1].problems
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize("unit", ["<a", "<", "<!", "x", "&", "xmlns=", "x = ", "http://", "<p>"])
+def test_a_long_page_is_read_in_proportion_to_its_length(
+    download: Download, tiny: Course, unit: str
+) -> None:
+    """A time that grew with the square of the length would exceed the limit of a test by far."""
+    long = unit * (2**21 // len(unit))
+    path = download({"a_3_text.html": f"<p>{long}", "b_4_link.html": long, "c_1_10_b.py": TEXT})
+    assert len(take_in([path], tiny).submissions) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("hw.docx", "a Word document"), ("HW.PDF", "a PDF"), ("hw.doc", "a Word")]
+)
+def test_a_document_is_named_in_the_line_that_refuses_it(
+    download: Download, tiny: Course, name: str, kind: str
+) -> None:
+    path = download({f"maxmm_3_20_{name}": b"%PDF", "doejane_1_10_basics.py": TEXT})
+    (line,) = take_in([path], tiny).submissions[1].problems
+    assert line.startswith(f"{name}: not read: submit a .py file or a notebook, not {kind}")
 
 
 def test_a_file_that_a_student_called_text_html_is_an_upload(
@@ -646,13 +754,178 @@ def test_one_person_in_two_groups_gets_nobodys_grade_and_the_others_theirs(
     assert {*arrived.conflicts} == {"Jane Doe", "s1"}
 
 
+# --- rosters as people have them -----------------------------------------------------------------
+
+ONE_CLASS = ("Student ID,Name,Email,Section", "s1,Jane Doe,jane@x.edu,A", "s2,Bob Roe,bob@x.edu,B")
+GITHUB = '"identifier","github_username","github_id","name"'
+
+
+def read(place: Path, data: str | bytes) -> Roster:
+    path = place / "roster.csv"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return read_roster(path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "\n".join(ONE_CLASS),
+        "\r".join(ONE_CLASS),
+        "\r".join(ONE_CLASS) + "\r",
+        "\r\n".join(ONE_CLASS),
+        "sep=;\n" + "\n".join(ONE_CLASS).replace(",", ";"),
+        "sep=;\r\n" + "\r\n".join(ONE_CLASS).replace(",", ";"),
+        "sep=,\r" + "\r".join(ONE_CLASS),
+        '"sep=\t"\n' + "\n".join(ONE_CLASS).replace(",", "\t"),
+        "\ufeffSEP=|\n" + "\n".join(ONE_CLASS).replace(",", "|"),
+        ("\ufeff" + "\r\n".join(ONE_CLASS)).encode("utf-16"),
+    ],
+)
+def test_a_roster_is_read_as_any_program_writes_it(tmp_path: Path, data: str | bytes) -> None:
+    roster = read(tmp_path, data)
+    assert [(p.id, p.name, p.email, p.extra) for p in roster.people] == [
+        ("s1", "Jane Doe", "jane@x.edu", {"Section": "A"}),
+        ("s2", "Bob Roe", "bob@x.edu", {"Section": "B"}),
+    ]
+    assert not roster.notes
+
+
+def test_the_roster_of_github_classroom_names_students_and_clones(
+    tmp_path: Path, tiny: Course
+) -> None:
+    lines = [
+        GITHUB,
+        '"Jane Doe","janehub","1",""',
+        '"40007","doe","2",""',
+        '"bob@x.edu","jane-doe","3",""',
+        '"","nameless","4",""',
+        '"Cleo Poe","","",""',
+    ]
+    roster = read(tmp_path, "\n".join(lines))
+    assert [(p.id, p.name, p.email, p.login) for p in roster.people] == [
+        ("", "Jane Doe", "", "janehub"),
+        ("40007", "", "", "doe"),
+        ("", "", "bob@x.edu", "jane-doe"),
+        ("", "", "", "nameless"),
+        ("", "Cleo Poe", "", ""),
+    ]
+    names = ("ps1-JaneHub", "ps1-jane-doe", "ps1-doe", "nameless", "Cleo Poe")
+    folder(tmp_path / "class", {f"{name}/basics.py": TEXT for name in names})
+    arrived = take_in([tmp_path / "class"], tiny, roster)
+    found = {name: roster.find(Person(), name) for name in names}
+    assert [*found.values()] == ["Jane Doe", "bob@x.edu", "40007", "nameless", "Cleo Poe"]
+    assert {*arrived.people} == {*names}
+    assert len(arrived.notices) == 1
+
+
+def test_a_login_that_fits_two_people_is_nobodys(tmp_path: Path) -> None:
+    roster = read(tmp_path, "id,username\ns1,ada\ns2,ADA\n")
+    assert roster.find(Person(), "hw-ada") is None
+
+
+def test_a_worksheet_of_moodle_is_a_roster_without_its_numbers(tmp_path: Path) -> None:
+    roster = read(
+        tmp_path, "Identifier,Full name,Email address\nParticipant 7,Jane Doe,jane@x.edu\n"
+    )
+    assert [*roster.keys] == ["jane@x.edu"]
+
+
+def test_a_row_that_is_there_twice_is_one_student_and_a_line(tmp_path: Path, tiny: Course) -> None:
+    roster = read(tmp_path, "\n".join([*ONE_CLASS, ONE_CLASS[1]]))
+    assert [p.id for p in roster.people] == ["s1", "s2"]
+    line = (
+        f"{tmp_path / 'roster.csv'}:4: s1 Jane Doe is in line 2 already; the lines are the same, "
+        "so they count as one student"
+    )
+    folder(tmp_path / "class", {"s1/basics.py": TEXT, "s2/basics.py": TEXT})
+    assert take_in([tmp_path / "class"], tiny, roster).notices[1:] == (line,)
+
+
+def test_a_student_in_two_sections_is_one_student(tmp_path: Path) -> None:
+    roster = read(tmp_path, "\n".join([*ONE_CLASS, "s1,Jane Doe,jane@x.edu,C"]))
+    assert roster.people[0].extra == {"Section": "A and C"}
+    (note,) = roster.notes
+    assert note.endswith(
+        "roster.csv:4: s1 Jane Doe is in line 2 already; the lines differ only in Section, so they "
+        "count as one student"
+    )
+
+
+def test_of_two_rows_of_a_student_one_may_lack_a_cell(tmp_path: Path) -> None:
+    roster = read(tmp_path, "id,name,email\ns1,Jane,\ns1,,jane@x.edu\n")
+    assert [(p.name, p.email) for p in roster.people] == [("Jane", "jane@x.edu")]
+    assert "the lines differ only in name and e-mail" in roster.notes[0]
+
+
+def test_a_row_without_a_student_is_left_out_with_a_line(tmp_path: Path) -> None:
+    roster = read(tmp_path, "\n".join([*ONE_CLASS, ",,,C", ",,,Manual Posting", ",,,"]))
+    assert len(roster.people) == 2
+    (note,) = roster.notes
+    assert note.endswith("roster.csv:4: left out, since it has no id, name or e-mail")
+
+
+@pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        ("hw.tar.gz", "hw"), ("HW.TAR.GZ", "HW"), ("hw.tar.bz2", "hw"), ("hw.tar.xz", "hw"),
+        ("hw.tgz", "hw"), ("hw.v2.tar.gz", "hw.v2"), ("hw.gz", "hw"), (".x.tar.gz", None),
+    ],
+)  # fmt: skip
+def test_an_archive_is_called_by_its_name_without_all_suffixes(
+    tmp_path: Path, tiny: Course, name: str, student: str | None
+) -> None:
+    folder(tmp_path / "class", {name: b"", "zzz/basics.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny)
+    assert [one.student for one in arrived.submissions if one.student != "zzz"] == (
+        [] if student is None else [student]
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are text there")
+def test_a_name_with_bytes_that_are_no_text_finds_its_student(tmp_path: Path, tiny: Course) -> None:
+    place = tmp_path / "moodle" / os.fsdecode(b"J\xfcrg Doe_12_assignsubmission_file_")
+    place.mkdir(parents=True)
+    (place / "basics.py").write_text(TEXT, "utf-8")
+    roster = read(tmp_path, "id,name\ns1,Jürg Doe\n")
+    arrived = take_in([tmp_path / "moodle"], tiny, roster)
+    assert [one.student for one in arrived.submissions] == ["Jürg Doe"]
+    assert arrived.people["Jürg Doe"].id == "s1"
+
+
+def test_no_key_and_no_data_of_a_student_holds_surrogates(download: Download, tiny: Course) -> None:
+    files = dict(submitted([(r'"J\ud83d\ude00 \ud800\udcfc"', "s1")]))
+    listed = str(files["submission_metadata.yml"]).replace(":sid: s1", r':sid: "\udcff1"')
+    files["submission_metadata.yml"] = listed
+    (student, person), *_ = take_in([download(files)], tiny).people.items()
+    assert f"{student}{person.name}{person.id}".encode()
+    assert person.name.startswith("J\N{GRINNING FACE} ")
+
+
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
         (["a,b", "1,2"], "has no column for an id, a name or an email; it reads: a, b"),
         ([""], "has no column"),
         (["PK\x03\x04\rid", "\r,"], "is no CSV: A roster begins with"),
-        (["id,name", "s1,Jane", "s1,Bob"], r"roster\.csv:3: s1 is there twice"),
+        (
+            ["id,name", "s1,Jane", "s1,Bob"],
+            r"roster\.csv:3: s1 is there twice: line 2 has the name 'Jane', and line 3 has 'Bob'\. "
+            r"Correct one of the lines, or remove it",
+        ),
+        (
+            ["name,section", "Jane,A", "Jane,B"],
+            r"roster\.csv:3: Jane is there twice: line 2 differs",
+        ),
+        (["id,group", "s1,a", "s1,b"], r"roster\.csv:3: .* line 2 has the group 'a', and line 3"),
+        (["id,name"], r"roster\.csv has no student below its first line"),
+        (["id,name", "", ",", ",Points Possible"], r"has no student below its first line"),
+        (["id,name", "s1,Jane", 's2,"Bob', "s3,Cleo"], r"roster\.csv:3: the quotes in this row"),
+        (["id,name", 's1,"Jane', 's2,"Roe, Bob"', "s3,Cleo"], r"roster\.csv:2: the quotes in this"),
+        (
+            ["id,name,x", 's1,"Jane,a', "s2,Bob,b", 's3,Cleo,c"'],
+            r"roster\.csv:2: the quotes in this",
+        ),
+        (["sep=;", "id;name", 's1;"Jane'], r"roster\.csv:3: the quotes in this row do not match"),
         (["", "id,name", "", "s1,Jane", ",", "s1,Bob"], r"roster\.csv:6: s1 is there twice"),
         (["id,name", '"s1","Jane\nDoe"', "", 's1,"Bob\nRoe"'], r"roster\.csv:5: s1 is there twice"),
     ],

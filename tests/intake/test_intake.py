@@ -237,10 +237,10 @@ NOT_READ = "not read: submit a .py file or a notebook"
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("ada.docx", NOT_READ),
-        ("ada.PDF", NOT_READ),
-        ("ada.html", NOT_READ),
-        ("ada.ipynb.html", NOT_READ),
+        ("ada.docx", f"{NOT_READ}, not a Word document"),
+        ("ada.PDF", f"{NOT_READ}, not a PDF"),
+        ("ada.html", f"{NOT_READ}, not a web page"),
+        ("ada.ipynb.html", f"{NOT_READ}, not a web page"),
         ("ada.ipynb.txt", "not read under this name: call it ada.ipynb"),
         ("ada.py.txt", "not read under this name: call it ada.py"),
         ("ada.ipynb.json", "not read under this name: call it ada.ipynb"),
@@ -271,7 +271,7 @@ def test_files_of_other_types_are_told_where_there_is_no_answer(
     found, _ = find_submissions([tmp_path / "class"], tiny)
     assert found.status == "unreadable"
     assert sorted(found.problems) == [
-        f"essay.docx: {NOT_READ}",
+        f"essay.docx: {NOT_READ}, not a Word document",
         f"more/notes.txt: {NOT_READ}",
         "softmax.ipynb.txt: not read under this name: call it softmax.ipynb",
     ]

@@ -15,7 +15,7 @@ import pytest
 from msgspec import structs
 
 from grader.grades.gradebook import open_gradebook
-from grader.records.grade import ExerciseResult, Grade, SubmissionStatus
+from grader.records.grade import ExerciseResult, Grade, SubmissionStatus, TestResult
 from grader.records.rows import Adjustment, Person
 from tests.conftest import Grader
 from tests.support.places import TINY
@@ -106,15 +106,35 @@ def test_a_table_that_canvas_exported_is_filled_in_and_nothing_else_changes(
         "A tiny course (12)",
         "10.00",
         "8.5",
-        "10",
+        "2.00",
         "EX",
         "1.00",
         "",
     ]
     assert [row[:6] + row[7:] for row in table] == [row[:6] + row[7:] for row in before]
-    assert "2 rows filled in, in the column 'A tiny course (12)'" in said
+    assert "1 row filled in, in the column 'A tiny course (12)'" in said
     assert "excused in Canvas, and left unchanged: 1 row" in said
     assert "no grade for 2 rows, left as before: 'Poe, Cleo', 'Student, Test'" in said
+
+
+def test_rows_of_nobody_in_a_table_of_canvas_stay_and_are_not_counted(
+    export: Export, tmp_path: Path
+) -> None:
+    head, rest = CANVAS.split("\n", 1)
+    text = f"{head}\n,,,,,Manual Posting,Manual Posting,\n\n{rest}"
+    table, said = export("canvas", "--into", written(tmp_path / "canvas.csv", text))
+    assert table[1] == [*[""] * 5, "Manual Posting", "Manual Posting", ""]
+    assert "no grade for 2 rows, left as before: 'Poe, Cleo', 'Student, Test'" in said
+
+
+def test_a_table_with_a_quote_that_is_not_closed_is_refused_with_its_line(
+    cold_grader: Grader, grades: Path, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "canvas.csv", CANVAS.replace('"Poe, Cleo"', '"Poe, Cleo'))
+    ran = cold_grader("export", grades, "--to", "canvas", "--into", path, "--course", TINY)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert f"{path}:6: the quotes in this row do not match" in ran.err
+    assert not (grades / "canvas.csv").exists()
 
 
 def test_an_upload_keeps_the_form_of_the_table_that_it_came_from(
@@ -136,6 +156,97 @@ def test_a_column_that_is_in_doubt_is_asked_for(
     assert "--column TITLE; its assignments: 'Quiz 1 (11)', 'Homework (12)'" in ran.err
     table, _ = export("canvas", "--into", path, "--column", "Homework")
     assert table[2][6] == "8.5"
+
+
+OWN = "A tiny course (12)"
+ANOTHER_COURSE = """\
+Student,ID,SIS User ID,SIS Login ID,Section,A tiny course (77)
+    Points Possible,,,,,10.00
+"Li, Ann",1,s7,ann@x.edu,A,
+"""
+
+
+@pytest.mark.parametrize(
+    ("to", "text", "arguments", "problem"),
+    [
+        (
+            "canvas",
+            CANVAS,
+            ["--column", "Quiz 1"],
+            "these grades are for 'A tiny course', and {} has the column 'A tiny course (12)'",
+        ),
+        ("canvas", CANVAS, ["--column", "Quiz 1 (11)"], "another assignment's: leave out --column"),
+        (
+            "canvas",
+            CANVAS.replace("Quiz 1 (11),", "").replace(OWN, "Homework (12)"),
+            [],
+            "no column is called 'A tiny course': --column TITLE; its assignments: 'Homework (12)'",
+        ),
+        (
+            "canvas",
+            CANVAS.replace("Quiz 1 (11)", "A tiny course (11)"),
+            [],
+            "several columns are called 'A tiny course': --column TITLE; its assignments: 'A tiny",
+        ),
+        (
+            "canvas",
+            CANVAS.replace("Quiz 1", "Homework").replace(OWN, "Homework (12)"),
+            ["--column", "Homework"],
+            "several columns are called 'Homework' in {}: name one with its number",
+        ),
+        ("canvas", CANVAS, ["--column", "Section"], "no column is called 'Section' in {}"),
+        ("canvas", CANVAS, ["--column", "Quiz"], "no column is called 'Quiz' in {}"),
+        (
+            "canvas",
+            CANVAS.replace(OWN, "Homework (12)"),
+            ["--column", "Final Score"],
+            "Canvas computes 'Final Score' itself",
+        ),
+        (
+            "canvas",
+            ANOTHER_COURSE,
+            [],
+            "{} has no line of a student in this gradebook, so nothing was written",
+        ),
+        ("canvas", CANVAS.partition("\n")[0] + "\n", [], "{} has no line of a student"),
+        ("moodle", MOODLE, ["--column", "Feedback comments"], "in the column 'Grade', and not in"),
+        ("moodle", MOODLE, ["--column", "Maximum Grade"], "in the column 'Grade', and not in"),
+        (
+            "moodle",
+            MOODLE.replace(",Grade,Maximum", ",Bewertung,Best"),
+            [],
+            "{} has no column Grade: name the grade column with --column TITLE; it has: Identifier",
+        ),
+        (
+            "moodle",
+            MOODLE.replace(",Grade,Maximum", ",Bewertung,Best"),
+            ["--column", "Feedback comments"],
+            "in the column 'Bewertung', and not in 'Feedback comments'",
+        ),
+        (
+            "moodle",
+            MOODLE.replace("678", "1").replace("679", "2").replace("Jane Doe", "Ann Li")
+            .replace("Bob Roe", "Ben Li").replace("jane@", "a@").replace("bob@", "b@"),
+            [],
+            "{} has no line of a student in this gradebook",
+        ),
+    ],
+)  # fmt: skip
+def test_the_wrong_table_or_column_is_refused_and_nothing_is_written(
+    cold_grader: Grader,
+    grades: Path,
+    tmp_path: Path,
+    to: str,
+    text: str,
+    arguments: list[str],
+    problem: str,
+) -> None:
+    path, out = written(tmp_path / "into.csv", text), tmp_path / "out.csv"
+    call = ("export", grades, "--to", to, "--into", path, "--out", out, *arguments)
+    ran = cold_grader(*call, "--course", TINY)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert problem.format(path) in ran.err
+    assert not out.exists()
 
 
 def test_other_points_than_canvas_has_are_told(export: Export, tmp_path: Path) -> None:
@@ -196,6 +307,262 @@ def test_a_roster_of_canvas_numbers_tells_no_ids_of_the_university(
     assert (known["Jane Doe"], known["Cleo Poe"]) == (["12345", ""], ["12346", ""])
 
 
+# --- grades that a person changed ----------------------------------------------------------------
+
+
+EMPTY = CANVAS.replace("3.00,2.00,", "3.00,,")
+
+
+@pytest.fixture
+def column(export: Export, tmp_path: Path) -> Callable[..., tuple[list[str], str]]:
+    """Fill in a table from Canvas; return Jane's and Bob's cells, and what was said."""
+
+    def run(text: str, *arguments: str) -> tuple[list[str], str]:
+        table, said = export("canvas", "--into", written(tmp_path / "canvas.csv", text), *arguments)
+        return [row[6] for row in table[2:4]], said
+
+    return run
+
+
+def regraded(grades: Path, *points: float, student: str = "roebob") -> None:
+    with open_gradebook(grades, "tiny") as book:
+        book.record(grade_of(student, *points))
+
+
+Cells = Callable[..., tuple[list[str], str]]
+
+
+def test_a_grade_that_a_person_entered_stays_and_is_listed(column: Cells) -> None:
+    cells, said = column(CANVAS)
+    assert cells == ["8.5", "2.00"]
+    assert "left unchanged: 1 grade that this gradebook did not write there" in said
+    assert "\n  roebob Bob Roe: 2 there, 10 in this gradebook\n" in said
+    assert "--overwrite roebob" in said
+    assert "--overwrite-all" in said
+
+
+@pytest.mark.parametrize("choice", [["--overwrite", "Bob Roe"], ["--overwrite-all"]])
+def test_a_grade_that_a_person_entered_is_overwritten_on_request(
+    column: Cells, choice: list[str]
+) -> None:
+    cells, said = column(CANVAS, *choice)
+    assert cells == ["8.5", "10"]
+    assert "2 rows filled in" in said
+    assert "left unchanged: 1 grade" not in said
+
+
+def test_only_the_named_students_grade_is_overwritten(column: Cells) -> None:
+    cells, _ = column(CANVAS, "--overwrite", "doejane")
+    assert cells == ["8.5", "2.00"]
+
+
+def test_a_grade_that_an_export_wrote_is_replaced_after_a_regrading(
+    column: Cells, grades: Path
+) -> None:
+    column(EMPTY)
+    regraded(grades, 2, 0, 0, 4)
+    cells, said = column(EMPTY.replace("3.00,,", "3.00,10.00,"))
+    assert cells == ["8.5", "6"]
+    assert "did not write" not in said
+
+
+def test_a_grade_that_a_person_raised_after_an_export_stays(column: Cells, grades: Path) -> None:
+    column(EMPTY)
+    regraded(grades, 2, 0, 0, 4)
+    cells, said = column(EMPTY.replace("3.00,,", "3.00,10.5,"))
+    assert cells == ["8.5", "10.5"]
+    assert "roebob Bob Roe: 10.5 there, 6 in this gradebook" in said
+
+
+def test_a_grade_that_a_person_put_back_stays(column: Cells, grades: Path) -> None:
+    """The kit wrote 10 and then 6; the person restores 10."""
+    column(EMPTY)
+    regraded(grades, 2, 0, 0, 4)
+    ours = EMPTY.replace("3.00,,", "3.00,10.00,")
+    assert column(ours)[0] == ["8.5", "6"]
+    cells, said = column(ours)
+    assert cells == ["8.5", "10.00"]
+    assert "10 there, 6 in this gradebook" in said
+
+
+def test_the_same_export_twice_gives_the_same_bytes(
+    cold_grader: Grader, column: Cells, grades: Path, tmp_path: Path
+) -> None:
+    column(EMPTY)
+    regraded(grades, 2, 0, 0, 4)
+    path = written(tmp_path / "now.csv", EMPTY.replace("3.00,,", "3.00,10.00,"))
+    call = ("export", grades, "--to", "canvas", "--into", path, "--course", TINY)
+    first = cold_grader(*call), (grades / "canvas.csv").read_bytes()
+    assert (cold_grader(*call), (grades / "canvas.csv").read_bytes()) == first
+    assert b",6," in first[1]
+
+
+@pytest.mark.parametrize("same", ["10", "10.0", "10.000", '"10,00"', " 10 "])
+def test_an_equal_grade_is_no_change(column: Cells, same: str) -> None:
+    cells, said = column(EMPTY.replace("3.00,,", f"3.00,{same},"))
+    assert cells == ["8.5", same.strip('"')]
+    assert "1 row filled in" in said
+    assert "1 row had the same grade already" in said
+    assert "did not write" not in said
+
+
+def test_a_grade_that_canvas_shows_rounded_is_the_one_that_was_written(
+    column: Cells, grades: Path
+) -> None:
+    regraded(grades, 2, 1, 1.333, 4)
+    column(EMPTY)
+    regraded(grades, 2, 1, 0, 4)
+    cells, said = column(EMPTY.replace("3.00,,", "3.00,8.33,"))
+    assert cells == ["8.5", "7"]
+    assert "did not write" not in said
+
+
+@pytest.mark.parametrize("text", ["A-", "complete", "8.4", "0"])
+def test_any_other_content_of_a_cell_is_a_persons(column: Cells, text: str) -> None:
+    cells, said = column(EMPTY.replace("3.00,,", f"3.00,{text},"))
+    assert cells == ["8.5", text]
+    assert f"roebob Bob Roe: {text} there, 10 in this gradebook" in said
+
+
+def test_a_dash_is_an_empty_cell(column: Cells) -> None:
+    assert column(EMPTY.replace("3.00,,", "3.00,-,"))[0] == ["8.5", "10"]
+
+
+def test_a_new_table_counts_as_written_too(export: Export, column: Cells, grades: Path) -> None:
+    export("canvas")
+    regraded(grades, 2, 0, 0, 4)
+    assert column(EMPTY.replace("3.00,,", "3.00,10.00,"))[0] == ["8.5", "6"]
+
+
+def test_each_column_has_a_memory_of_its_own(export: Export, column: Cells, tmp_path: Path) -> None:
+    column(EMPTY)
+    other = EMPTY.replace("A tiny course (12)", "Make-up (13)").replace("3.00,,", "3.00,10.5,")
+    table, said = export(
+        "canvas", "--into", written(tmp_path / "b.csv", other), "--column", "Make-up"
+    )
+    assert table[3][6] == "10.5"
+    assert "10.5 there, 10 in this gradebook" in said
+
+
+def test_two_columns_of_one_title_have_a_memory_each(
+    export: Export, grades: Path, tmp_path: Path
+) -> None:
+    """The kit writes 10 into the first; the 10 in the second is a person's."""
+    twins = EMPTY.replace("Quiz 1 (11)", "A tiny course (11)").replace("B,3.00,,", "B,,10,")
+    into = written(tmp_path / "canvas.csv", twins)
+    export("canvas", "--into", into, "--column", "A tiny course (11)")
+    regraded(grades, 2, 0, 0, 4)
+    _, said = export("canvas", "--into", into, "--column", "A tiny course (12)")
+    assert "roebob Bob Roe: 10 there, 6 in this gradebook" in said
+
+
+def test_a_worksheet_of_moodle_keeps_what_a_person_entered(export: Export, tmp_path: Path) -> None:
+    text = MOODLE.replace("3.00,10.00,No", '"7,50",10.00,Yes')
+    path = written(tmp_path / "moodle.csv", text)
+    table, said = export("moodle", "--into", path)
+    assert [row[4] for row in table] == ["Grade", "8.5", "7,50", ""]
+    assert "roebob Bob Roe: 7.5 there, 10 in this gradebook" in said
+    table, _ = export("moodle", "--into", path, "--overwrite-all")
+    assert table[2][4] == "10"
+
+
+def test_an_export_that_wrote_no_file_is_not_remembered(
+    cold_grader: Grader, column: Cells, grades: Path, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "canvas.csv", EMPTY)
+    missing = tmp_path / "no" / "such.csv"
+    call = ("export", grades, "--to", "canvas", "--into", path, "--out", missing)
+    assert cold_grader(*call, "--course", TINY).code == 2
+    regraded(grades, 2, 0, 0, 4)
+    assert column(EMPTY.replace("3.00,,", "3.00,10.00,"))[0] == ["8.5", "10.00"]
+
+
+def test_who_is_forgotten_is_gone_from_the_memory_of_exports(
+    cold_grader: Grader, column: Cells, grades: Path
+) -> None:
+    column(EMPTY)
+    ran = cold_grader("forget", grades, "roebob", "--yes", "--course", TINY)
+    assert "exported grades (1)" in ran.out
+    assert b"roebob" not in (grades / "grades.db").read_bytes()
+
+
+def test_overwriting_needs_a_table_of_the_system(cold_grader: Grader, grades: Path) -> None:
+    ran = cold_grader("export", grades, "--to", "canvas", "--overwrite-all", "--course", TINY)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "--into" in ran.err
+
+
+# --- what each status exports --------------------------------------------------------------------
+
+
+@pytest.fixture
+def statuses(grades: Path) -> Path:
+    """The gradebook with a student of each status besides."""
+    without: tuple[tuple[str, SubmissionStatus, str], ...] = (
+        ("pdf", "unreadable", "hw.pdf: a PDF is not read"),
+        ("nothing", "empty", "no .py file and no notebook was submitted"),
+        ("fault", "grader_error", "Traceback:\nOSError: no space left"),
+    )
+    with open_gradebook(grades, "tiny") as book:
+        for student, status, message in without:
+            grade = structs.replace(grade_of(student, 0, 0, 0, 0, status=status), message=message)
+            book.record(grade)
+        stub = grade_of("stub", 0, 0, 0, 0)
+        missing = TestResult("exists", "the answer exists", "missing")
+        exercises = tuple(structs.replace(e, tests=(missing,)) for e in stub.exercises)
+        book.record(structs.replace(stub, exercises=exercises))
+        book.set_people({**PEOPLE, "twice": Person("", "Tom Wice")})
+        book.conflicts = {"twice": "two submissions are called 'twice': a and b; rename one"}
+    return grades
+
+
+BLANK = {"pdf", "nothing", "fault", "Tom Wice", "Cleo Poe"}
+
+
+@pytest.mark.usefixtures("statuses")
+def test_where_nothing_could_be_judged_the_cell_is_empty_and_the_reason_is_listed(
+    export: Export,
+) -> None:
+    table, said = export("canvas")
+    assert {row[0] for row in table[2:] if row[-1] == ""} == BLANK
+    assert {row[0]: row[-1] for row in table}["stub"] == "0"
+    assert said == (
+        "no grade for 5 students, since there is nothing to judge:\n"
+        "  absent: absent Cleo Poe\n"
+        "  fault: grader_error (OSError: no space left)\n"
+        "  nothing: empty (no .py file and no notebook was submitted)\n"
+        "  pdf: unreadable (hw.pdf: a PDF is not read)\n"
+        "  twice Tom Wice: conflict (two submissions are called 'twice': a and b; rename one)\n"
+        "0 points for 1 student, who submitted no answer, or left all stubs as they were: stub\n"
+    )
+
+
+@pytest.mark.usefixtures("statuses")
+def test_a_spreadsheet_and_result_files_leave_the_same_students_without_points(
+    cold_grader: Grader, export: Export, grades: Path, tmp_path: Path
+) -> None:
+    table, said = export("csv")
+    empty = {"pdf", "nothing", "fault", "twice", "absent"}
+    assert {row[0] for row in table[1:] if row[3] == ""} == empty
+    assert all(cell == "" for row in table[1:] if row[0] in empty for cell in row[5:9])
+    assert "no grade for 5 students" in said
+    call = ("export", grades, "--to", "gradescope", "--out", tmp_path / "out", "--course", TINY)
+    assert "no grade for 5 students" in cold_grader(*call).err
+    there = {path.name for path in (tmp_path / "out").iterdir()}
+    assert there == {"doejane", "oneilzoe", "roebob", "stub"}
+
+
+@pytest.mark.usefixtures("statuses")
+def test_points_that_a_person_gave_for_an_unreadable_submission_are_exported(
+    export: Export, grades: Path
+) -> None:
+    with open_gradebook(grades, "tiny") as book:
+        book.adjust("pdf", Adjustment("weigh", 1.5, "read by hand"))
+    table, said = export("canvas")
+    assert {row[0]: row[-1] for row in table}["pdf"] == "1.5"
+    assert "no grade for 4 students" in said
+
+
 # --- Moodle --------------------------------------------------------------------------------------
 
 
@@ -240,6 +607,29 @@ def test_a_worksheet_in_another_language_is_filled_in_with_its_comma(
     with (tmp_path / "grades" / "moodle.csv").open(newline="", encoding="utf-8") as file:
         row = list(csv.reader(file, delimiter=";"))[1]
     assert row[4:] == ["8,5", "10,00"]
+
+
+GERMAN = """\
+Identifikator,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Höchstwert,Änderbar,Feedback
+Teilnehmer/in 678,Jane Doe,jane@x.edu,Abgegeben,,"100,00",Ja,
+Teilnehmer/in 679,Bob Roe,bob@x.edu,Abgegeben,,"100,00",Nein,
+"""
+
+
+def test_a_worksheet_in_another_language_has_a_maximum_and_locks_too(
+    export: Export, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "moodle.csv", GERMAN)
+    table, said = export("moodle", "--into", path, "--column", "Bewertung")
+    assert [row[4] for row in table] == ["Bewertung", "8,5", ""]
+    assert "Moodle has a maximum grade of 100,00, and these grades have one of 10: set" in said
+    assert "locked in Moodle, and left unchanged: 1 row" in said
+
+
+def test_the_same_maximum_in_another_language_is_no_remark(export: Export, tmp_path: Path) -> None:
+    path = written(tmp_path / "moodle.csv", GERMAN.replace("100,00", "10,00"))
+    _, said = export("moodle", "--into", path, "--column", "Bewertung")
+    assert "maximum" not in said
 
 
 def test_a_fresh_worksheet_has_those_whom_moodle_knows_by_number(export: Export) -> None:

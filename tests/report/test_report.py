@@ -15,15 +15,16 @@ import pytest
 
 from grader.course.course import Course
 from grader.grades.gradebook import existing_gradebook, open_gradebook
-from grader.intake import Submission
+from grader.intake import Roster, Submission
 from grader.intake.names import file_stems
 from grader.records.faults import CallError
 from grader.records.grade import Grade, TestResult
-from grader.records.rows import Adjustment, Row
+from grader.records.rows import Adjustment, Person, Row
 from grader.report import write_anonymous, write_pages
 from grader.report.feedback import feedback_page
 from grader.report.overview import classroom, correlation, histogram, points_distribution
 from grader.report.similarity import Resemblance, similar
+from grader.run.tally import mean_of
 from grader.wire import SourceText
 from tests.conftest import Grader
 from tests.support.gradebooks import (
@@ -39,6 +40,8 @@ from tests.support.gradebooks import (
     write_class,
 )
 from tests.support.places import ROOT, TINY
+
+MISTAKEN = mistaken("center")
 
 # --- the numbers of a class ----------------------------------------------------------------------
 
@@ -67,6 +70,47 @@ def test_who_has_no_grade_counts_in_no_number() -> None:
     (exercise,) = numbers.exercises
     assert (exercise.passed, exercise.mean, exercise.untouched) == (0.5, 0.5, 0)
     assert sum(bar.count for bar in numbers.distribution) == 2
+
+
+def test_a_submission_on_no_roster_is_to_look_at_and_in_no_number(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    roster = Roster((Person("s1", "Ada"), Person("s2", "Bob")))
+    with open_gradebook(tmp_path, "tiny") as book:
+        for student in ("ada", "stranger"):
+            book.record(grade(student, solved("center") if student == "ada" else MISTAKEN))
+        book.exercises = ("center",)
+        book.set_people({"ada": roster.people[0], "s2": roster.people[1]})
+        book.roster = roster
+        numbers = classroom(book.rows(), ["center"])
+        assert mean_of(book.rows())[0] == 2
+    assert (numbers.students, numbers.graded, numbers.mean, numbers.mistakes) == (2, 1, 2, ())
+    assert sum(bar.count for bar in numbers.distribution) == 1
+    assert cold_grader("report", tmp_path, "--course", TINY).code == 0
+    page = (tmp_path / "report.html").read_text("utf-8")
+    looks = page.partition('id="look"')[2].partition("</table>")[0]
+    assert re.search(
+        r"stranger.*not on the roster, and not in the numbers of the class", looks, re.S
+    )
+
+
+def test_who_is_known_by_a_login_alone_is_on_the_roster_and_nobody_else(tmp_path: Path) -> None:
+    roster = Roster((Person(login="ada"), Person(login="bob")))
+    with open_gradebook(tmp_path, "tiny") as book:
+        for student in ("hw-ada", "hw-stranger"):
+            book.record(grade(student, solved("center")))
+        book.set_people({"hw-ada": roster.people[0], "bob": roster.people[1]})
+        book.roster = roster
+        assert {row.student for row in book.rows() if row.unlisted} == {"hw-stranger"}
+        book.forget("bob")
+        assert book.roster.people == (Person(login="ada"),)
+
+
+def test_without_a_roster_everybody_is_in_the_numbers(tmp_path: Path) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade("ada", solved("center")))
+        book.exercises = ("center",)
+        assert classroom(book.rows(), ["center"]).graded == 1
 
 
 def test_a_class_of_nobody_has_no_numbers() -> None:

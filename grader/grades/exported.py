@@ -1,0 +1,88 @@
+"""Decides which grades an export writes into another system, and which it leaves to people.
+
+A person may have changed a grade in the other system, or the system itself, by its rule for late
+work. An export replaces a grade there only if the kit wrote it. This module knows neither files nor
+systems: an exporter of any kind asks a `Push` about each student.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+Mark = float | str | None  # a grade in another system: points, other text, or None if it is empty
+ROUNDED = 0.005 + 1e-9  # systems that show two decimals round by at most this
+
+
+@dataclass(frozen=True)
+class Written:
+    """The grade that the kit last wrote for a student into a column of another system."""
+
+    points: float
+    view: str  # identifies what that export knew of the system; "" if it knew nothing
+    before: float | None = None  # the grade that an earlier export with another view wrote last
+
+
+@dataclass(frozen=True)
+class Past:
+    """The grades that earlier exports wrote, and the students whose changed grades to replace."""
+
+    written: Mapping[str, Mapping[str, Written]] = field(
+        default_factory=dict
+    )  # by column and student
+    overwrite: Collection[str] = ()
+    overwrite_all: bool = False
+
+
+NO_PAST = Past()
+
+
+@dataclass(frozen=True)
+class ChangedMark:
+    """A grade in another system that the kit did not write, and the grade in the gradebook."""
+
+    student: str
+    there: float | str
+    points: float
+
+
+class Push:
+    """The decisions of one export about one column of another system.
+
+    `view` identifies what the export knows of the system: the file that the system exported, or one
+    answer of its server. If the last export began with the same view, the grades before that export
+    count: the same export twice gives the same result.
+    """
+
+    def __init__(self, past: Past, column: str, view: str = "") -> None:
+        self.column = column
+        self.written: dict[str, Written] = {}
+        self.same: list[str] = []
+        self.changed: list[ChangedMark] = []
+        self._past, self._view = past, view
+
+    def writes(self, student: str, points: float, there: Mark = None) -> bool:
+        """Whether to write a student's points over the grade that is there."""
+        last = self._past.written.get(self.column, {}).get(student)
+        before = None
+        if last is not None:
+            before = last.before if last.view == self._view else last.points
+        if _alike(there, points):
+            self.same.append(student)
+            return False
+        ours = there is None or (before is not None and _alike(there, before))
+        if not ours and not self._past.overwrite_all and student not in self._past.overwrite:
+            assert there is not None
+            self.changed.append(ChangedMark(student, there, points))
+            return False
+        self.written[student] = Written(points, self._view, before)
+        return True
+
+
+def _alike(there: Mark, points: float) -> bool:
+    """Whether a grade there is this number of points, which the system may show rounded."""
+    if not isinstance(there, int | float):
+        return False
+    if round(there, 3) == round(points, 3):
+        return True
+    return round(there, 2) == round(there, 6) and abs(there - points) <= ROUNDED
