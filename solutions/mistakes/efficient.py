@@ -2192,7 +2192,7 @@ mistake(
     hint="Who says how large a block is?",
     breaks=("block",),
     change={
-        "    for start in range(": "    block_size = 10\n    for start in range(",
+        "    for start in range(": "    block_size = 13\n    for start in range(",
     },
 )  # fmt: skip
 
