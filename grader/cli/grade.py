@@ -393,6 +393,8 @@ def _stay(folder: Path, run: _Run, roster: Roster, assignment: str, *, replace: 
     for rows in graded:
         for row in rows:
             console.print(tables.row_line(row))
+            for line in row.limits:
+                console.print(f"  {line}", markup=False, soft_wrap=True)
 
 
 def _reported(looks: Iterable[Arrivals], console: Console) -> Iterator[Arrivals]:

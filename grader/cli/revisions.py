@@ -13,7 +13,7 @@ from grader.feedback.terminal import print_plain, safe
 from grader.grades.changes import Changes, ExerciseChange, StudentChange, TestChange
 from grader.grades.corrections import Correction
 from grader.grades.privacy import Forgotten
-from grader.records.rows import Adjustment, Row, counted, number
+from grader.records.rows import Adjustment, Row, counted, limited, number, with_sign
 
 SETTINGS = {
     "seed": "the hidden seed changed",
@@ -73,6 +73,8 @@ def _corrected(one: Correction, console: Console) -> None:
     print_plain(console, _correction(before.correction(name), after.correction(name)))
     if after.points[name] > exercise.points:
         print_plain(console, BONUS, "yellow")
+    for line in after.limits:
+        print_plain(console, line, "yellow")
 
 
 def question(row: Row) -> str:
@@ -135,7 +137,10 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
     elif change.corrected_after is not None:
         one = change.corrected_after
         reason = f" ({one.reason})" if one.reason else ""
-        text = STILL_CORRECTED.format(f"the correction by {_signed(one.points)}", reason)
+        text = STILL_CORRECTED.format(f"the correction by {with_sign(one.points)}", reason)
+        print_plain(console, text, "yellow", indent=4)
+    if change.corrected_after is not None and change.counting != change.corrected_after.points:
+        text = limited(change.corrected_after.points, change.counting)
         print_plain(console, text, "yellow", indent=4)
     if change.reweighted:
         print_plain(console, REWEIGHTED, indent=4)
@@ -166,14 +171,9 @@ def _test(change: TestChange) -> str:
 def _correction(before: Adjustment | None, after: Adjustment | None) -> str:
     if after is None:
         return "the correction was removed"
-    instead = f" instead of {_signed(before.points)}" if before else ""
+    instead = f" instead of {with_sign(before.points)}" if before else ""
     reason = f": {after.reason}" if after.reason else ""
-    return f"corrected by {_signed(after.points)}{instead}{reason}"
-
-
-def _signed(points: float) -> str:
-    """The points of a correction with their sign: ``+1``, ``-0.5``."""
-    return f"{'+' if points > 0 else ''}{number(points)}"
+    return f"corrected by {with_sign(after.points)}{instead}{reason}"
 
 
 def _points(points: float | None) -> str:

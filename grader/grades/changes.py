@@ -51,6 +51,7 @@ class ExerciseChange:
     reweighted: bool  # whether the points of the exercise or of any test changed
     corrected_before: Adjustment | None
     corrected_after: Adjustment | None
+    counting: float  # the points by which the correction changes the total: see `Row.counting`
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,7 @@ def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
         before, after = earlier.get(name), later.get(name)
         if before != after:
             results = _result(old, name), _result(new, name)
+            corrected = new.correction(name)
             yield ExerciseChange(
                 name,
                 before,
@@ -197,7 +199,8 @@ def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
                 tuple(_tests(*results)),
                 _reweighted(*results),
                 old.correction(name),
-                new.correction(name),
+                corrected,
+                new.counting(corrected) if corrected else 0.0,
             )
 
 

@@ -213,10 +213,11 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
     if not row.adjustments or row.total is None:
         return results
     corrections = [
-        f"Corrected by your instructor: {a.exercise} {scaled(a.points, scale):+g}\n\n"
+        f"Corrected by your instructor: {a.exercise} {scaled(row.counting(a), scale):+g}\n\n"
         f"{_block(a.reason)}"
         for a in row.adjustments
     ]
+    corrections += [f"In points of the course: {_plain(line)}" for line in row.limits]
     output = _paragraphs(*corrections, results.output)
     return msgspec.structs.replace(results, score=scaled(row.total, scale), output=output)
 
