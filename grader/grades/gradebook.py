@@ -22,7 +22,7 @@ import msgspec
 from grader.grades.table import gradebook_csv
 from grader.intake import NO_ROSTER, Roster, Submission
 from grader.intake.names import file_stems
-from grader.records.faults import CallError, HostFault, unwritten
+from grader.records.faults import CallError, HostFault, NoRoom, unwritten
 from grader.records.files import write_whole
 from grader.records.grade import THOUSAND, Grade
 from grader.records.rows import Adjustment, Person, Row
@@ -450,17 +450,36 @@ def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
     try:
         with closing(sqlite3.connect(path)) as connection:
             connection.executescript(SCHEMA)
-            with connection:
-                connection.executemany(
-                    "INSERT OR IGNORE INTO about VALUES (?, ?)",
-                    [("course", course), ("version", str(VERSION))],
-                )
+            # Write only into a new gradebook: an old one may be read-only, and can be read.
+            if connection.execute("SELECT count(*) FROM about").fetchone() == (0,):
+                with connection:
+                    connection.executemany(
+                        "INSERT INTO about VALUES (?, ?)",
+                        [("course", course), ("version", str(VERSION))],
+                    )
             yield Gradebook(folder, connection)
     except sqlite3.OperationalError as error:
-        raise HostFault(
-            f"{path} could not be written ({error}); all earlier grades are kept: make room, and "
-            "run the same command again"
-        ) from None
+        raise _not_written(path, error) from None
+
+
+# SQLite's codes for a file or folder that this user may not write.
+READ_ONLY = (
+    sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM,
+)  # fmt: skip
+
+
+def _not_written(path: Path, error: sqlite3.OperationalError) -> CallError | HostFault:
+    """The exception to raise if SQLite could not write the gradebook."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of the code is a detail
+    if code in READ_ONLY:
+        return CallError(
+            f"{path} cannot be written ({error}): change the permissions of {path.parent}, or name "
+            "a copy"
+        )
+    text = f"{path} could not be written ({error}); all earlier grades are kept: "
+    if code == sqlite3.SQLITE_FULL:
+        return NoRoom(f"{text}make room, and run the same command again")
+    return HostFault(f"{text}make room, and run the same command again")
 
 
 def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:

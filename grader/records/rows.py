@@ -200,7 +200,8 @@ def with_sign(points: float) -> str:
 
 def limited(points: float, counting: float) -> str:
     """Says that a correction by `points` changes the total only by `counting`."""
-    return f"the correction by {with_sign(points)} counts {with_sign(counting)}: points are never below 0"
+    counts = f"the correction by {with_sign(points)} counts {with_sign(counting)}"
+    return f"{counts}: points are never below 0"
 
 
 def counted(count: float, noun: str) -> str:
