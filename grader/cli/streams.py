@@ -13,12 +13,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedWriter, FileIO, TextIOWrapper
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from grader.records.faults import CallError, exit_codes, unwritten
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 UNREAD = 141  # the exit code if nobody reads the output any more: as a shell reports SIGPIPE
 CLOSED = "standard output is closed: redirect it to a file, or to /dev/null"
@@ -47,7 +44,7 @@ class _Stream(FileIO):
         self._errors = errors  # whether this is standard error
         self._lost = False
 
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: Any, /) -> int:
         """Write as `FileIO` does; a full disk is no reason to stop for messages alone."""
         if not self._lost:
             try:
@@ -83,6 +80,17 @@ def checked_streams() -> Iterator[None]:
             if lost.error.errno == errno.EBADF:
                 raise CallError(CLOSED) from None
             raise unwritten("standard output", lost.error) from None
+
+
+@contextmanager
+def until_unread() -> Iterator[None]:
+    """End a command that runs until it is stopped, if nobody reads its output any more."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OutputLost as lost:
+        if not lost.unread:
+            raise
 
 
 def _open_closed() -> None:

@@ -48,6 +48,7 @@ PRINTING = [
     "grade CLASS --dry-run",
     "grade CLASS --only center --out NEW --no-pages",
     "grade CLASS --only center --out NEW --no-pages --json-lines",
+    "explain GRADES bob",
     "adjust GRADES ada weigh +1 --reason bonus",
     "forget GRADES ada --yes",
     "diff GRADES GRADES",
