@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.records.grade import scaled
+from grader.records.grade import scaled, shared
 from grader.records.rows import Cell, Row, csv_line
 
 
@@ -39,7 +39,7 @@ def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 
 
 def _cells(row: Row, exercises: Sequence[str], scale: float) -> list[Cell]:
     # Without a submission, or if the grader failed, the points are unknown: leave the cells empty.
-    earned = {name: scaled(points, scale) for name, points in row.points.items()}
+    earned = dict(zip(row.points, shared([*row.points.values()], scale), strict=True))
     points = [earned.get(name) for name in exercises]
     if row.grade is None:
         attempts = 0 if row.conflict is None else None
