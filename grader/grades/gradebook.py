@@ -118,6 +118,11 @@ class Gradebook:
             )
             self._drop_orphans()
 
+    def drop_orphans(self) -> None:
+        """Delete submissions that have no grade: a regrading would bring them back."""
+        with self._connection:
+            self._drop_orphans()
+
     def _drop_orphans(self) -> int:
         """Delete submissions that have no grade, and return the number of deleted submissions."""
         return self._connection.execute(

@@ -406,7 +406,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> A
             place = _at(one.place)
             key = roster.find(person, student)
             claims[Claim(number, one.submission.student, place, student, key)] = person
-    conflicts = conflicts_of(claims, roster) | one_for_all.conflicts
+    conflicts = {**conflicts_of(claims, roster), **one_for_all.conflicts}
     waiting, people = dict(roster.keys), dict[str, Person]()
     strangers: dict[str, Person] = {}
     members: dict[int, list[str]] = {number: [] for number in range(len(named))}

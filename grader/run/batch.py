@@ -159,6 +159,8 @@ def grade_arrivals(
             for submission in new:
                 book.record(_grade(desk, submission), submission, key(submission))
                 graded[submission.student] = submission
+            if new:  # a group's submission may have replaced another of the group
+                book.drop_orphans()
             if renamed := _renamed(book, look, roster):
                 book.keep_only([g.student for g in book.grades() if g.student not in renamed])
             book.set_people(_with_gone(look.people, book))

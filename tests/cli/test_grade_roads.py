@@ -170,6 +170,9 @@ def test_grading_again_needs_no_files_and_keeps_the_old_grades(
     ran = grader("grade", "--again", *out)
     assert ran.code == 0
     assert "1 of 2 grades changed" in ran.out
+    assert f"to mail from: {tmp_path / 'out' / 'changes.csv'}" in ran.out
+    (_, line) = (tmp_path / "out" / "changes.csv").read_text("utf-8").splitlines()
+    assert line.startswith("bob,,,,0,")
     (ada, (_, bob)) = cells(tmp_path / "out", "student", "total")
     assert ada == ("ada", "2")
     assert 0 < float(bob) < 2
@@ -485,6 +488,30 @@ def test_what_arrives_in_a_conflict_is_left_out_until_it_is_settled(
         stop.set()
         rows.close()
     assert cells(out, "student", "total") == [("ada", "2"), ("bob", "0")]
+
+
+def test_a_groups_earlier_submission_does_not_come_back_when_it_is_graded_again(
+    grader: Grader, tiny: Course, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(GROUP, "utf-8")
+    roster = read_roster(tmp_path / "roster.csv")
+    place, out = folder(tmp_path / "in", jane=CENTER), tmp_path / "out"
+    seed = tiny.hidden_seed()
+    order = Order(tiny, seed, tiny.tests_of(), ("center",), isolation="weak")
+    stop = Event()
+    rows = grade_arrivals(out, order, arriving(place, tiny, roster, stop), roster=roster)
+    try:
+        assert {row.total for row in next(rows)} == {2}
+        folder(place, bob=CENTER)
+        next(rows)
+        (place / "jane.py").unlink()
+        folder(place, bob=WRONG)
+        assert {row.total for row in next(rows)} == {0}
+    finally:
+        stop.set()
+        rows.close()
+    assert grader("grade", "--again", "--out", out, "--course", TINY).code == 0
+    assert cells(out, "submission", "total") == [("bob", "0")] * 3
 
 
 ADA = "id,name,email\n1,Ada A,ada@x\n"
