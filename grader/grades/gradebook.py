@@ -111,12 +111,19 @@ class Gradebook:
     def keep_only(self, students: Sequence[str]) -> None:
         """Delete the grades of all students except these, and submissions left without a grade."""
         with self._connection:
-            graded = [row[0] for row in self._connection.execute("SELECT student FROM grades")]
             self._connection.executemany(
                 "DELETE FROM grades WHERE student = ?",
-                [(student,) for student in set(graded) - set(students)],
+                [(student,) for student in self.graded - set(students)],
             )
             self._drop_orphans()
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Let a student's corrections count under a new name, unless that name has its own."""
+        with self._connection:
+            self._connection.executemany(
+                "UPDATE OR IGNORE adjustments SET student = ? WHERE student = ?",
+                [(new, old) for old, new in sorted(names.items())],
+            )
 
     def drop_orphans(self) -> None:
         """Delete submissions that have no grade: a regrading would bring them back."""
@@ -277,6 +284,11 @@ class Gradebook:
         """All computed grades, without corrections, ordered by student."""
         rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
         return (Grade.from_json(row[0]) for row in rows)
+
+    @property
+    def graded(self) -> set[str]:
+        """The students who have a grade."""
+        return {row[0] for row in self._connection.execute("SELECT student FROM grades")}
 
     def reusable(self) -> set[tuple[str, str]]:
         """The submission and key of each grade that can be reused: all unless the grader failed."""

@@ -48,8 +48,8 @@ def settle_groups(shares: Sequence[Share], roster: Roster) -> Settled:
         if share.group:
             of_group.setdefault(share.group, []).append(number)
     for group, numbers in of_group.items():
-        # The group's own name comes first, then a text that can be read, then what is not late.
-        numbers.sort(key=lambda n: (shares[n].by != "", not _text(shares[n]), _late(shares[n])))
+        # A text that can be read comes first, then the group's own name, then what is not late.
+        numbers.sort(key=lambda n: (not _text(shares[n]), shares[n].by != "", _late(shares[n])))
         first, *others = numbers
         chosen = shares[first]
         submitters = dict(chosen.members)
@@ -67,7 +67,9 @@ def settle_groups(shares: Sequence[Share], roster: Roster) -> Settled:
             notices.append(f"{_named(other, roster)} {same} {_named(chosen, roster)}: {TEAMS}")
         members[first] = {key: submitters.get(key, roster.keys[key]) for key in group}
         if chosen.by and len(differing) > 1:
-            conflicts |= dict.fromkeys(group, _conflict([shares[n] for n in differing], roster))
+            # Two submissions of the same name are a conflict anyway, which names their places.
+            if len({shares[n].submission.student for n in differing}) == len(differing):
+                conflicts |= dict.fromkeys(group, _conflict([shares[n] for n in differing], roster))
         elif chosen.by and (rest := [key for key in group if key not in submitters]):
             get = "gets" if len(rest) == 1 else "get"
             names = listed([_person(key, roster) for key in rest], "and")

@@ -161,7 +161,8 @@ def shared(points: Sequence[float], scale: float) -> list[float]:
     Each result is within a thousandth of its exact value. Points must not be negative.
     """
     parts = list(map(_thousandths, points))
-    return [from_thousandths(part) for part in split_points(round(sum(parts) * scale), parts)]
+    whole = _thousandths(scaled(from_thousandths(sum(parts)), scale))
+    return [from_thousandths(part) for part in split_points(whole, parts)]
 
 
 def counted_elsewhere(
@@ -190,7 +191,7 @@ def _elsewhere(result: ExerciseResult, scale: float, most: int) -> ExerciseResul
     earned = [_thousandths(test.points) for test in result.tests]
     whole = most
     if result.points != result.max:
-        whole = min(most, round(_thousandths(result.points) * scale))
+        whole = min(most, _thousandths(scaled(result.points, scale)))
     if all(test.points in (0, test.max) for test in result.tests):
         points = [share if part else 0 for share, part in zip(maxima, earned, strict=True)]
     else:  # only a part of a test's points counts, because a central rule is broken

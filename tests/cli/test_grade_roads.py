@@ -490,6 +490,21 @@ def test_what_arrives_in_a_conflict_is_left_out_until_it_is_settled(
     assert cells(out, "student", "total") == [("ada", "2"), ("bob", "0")]
 
 
+def test_a_correction_stays_with_a_student_who_gets_another_name(
+    grader: Grader, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(GROUP.replace("red", ""), "utf-8")
+    place, out = folder(tmp_path / "class", jane=CENTER), tmp_path / "out"
+    options = ("--only", "center", "--course", TINY, "--roster", tmp_path / "roster.csv")
+    call = ("grade", place, "--out", out, *options)
+    assert grader(*call).code == 0
+    why = ("--reason", "late", "--course", TINY)
+    assert grader("adjust", out, "jane", "center", "-0.5", *why).code == 0
+    (tmp_path / "roster.csv").write_text(GROUP, "utf-8")
+    assert grader(*call).code == 0
+    assert cells(out, "student", "total") == [("s1", "1.5"), ("s2", "2"), ("s3", "2")]
+
+
 def test_a_groups_earlier_submission_does_not_come_back_when_it_is_graded_again(
     grader: Grader, tiny: Course, tmp_path: Path
 ) -> None:

@@ -625,6 +625,26 @@ def test_a_member_whose_file_cannot_be_read_takes_nothing_from_the_group(
     assert any("'jane' (s1 Jane Doe) cannot be read" in line for line in arrived.notices)
 
 
+def test_a_member_with_two_files_of_one_name_is_told_with_their_places(
+    tmp_path: Path, tiny: Course
+) -> None:
+    folder(tmp_path / "class", {"jane/basics.py": TEXT, "jane.py": "x = 1", "dan.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *TEAM))
+    assert [one.student for one in arrived.submissions] == ["dan"]
+    assert {*arrived.conflicts} == {"s1", "s2", "s3"}
+    assert "two submissions are called 'jane': " in arrived.conflicts["s2"]
+
+
+def test_a_member_stands_in_for_a_group_whose_file_cannot_be_read(
+    tmp_path: Path, tiny: Course
+) -> None:
+    folder(tmp_path / "class", {"7.docx": "PK", "jane.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *TEAM))
+    assert [(one.student, one.members) for one in arrived.submissions] == [
+        ("jane", ("s1", "s2", "s3"))
+    ]
+
+
 def test_the_text_of_a_group_and_the_same_text_of_a_member_are_one(
     tmp_path: Path, tiny: Course
 ) -> None:
