@@ -29,6 +29,8 @@ from grader.records.rows import listed
 
 if TYPE_CHECKING:
     from grader.grades.gradebook import Gradebook
+    from grader.records.grade import ExerciseResult
+    from grader.records.rows import Row
 
 
 STUDENT_HELP = "A student's name in the gradebook, id, e-mail or full name."
@@ -93,11 +95,9 @@ def explain(
     """
     import msgspec
 
-    from grader.cli import revisions
     from grader.feedback import terminal
     from grader.grades.gradebook import existing_gradebook
     from grader.grades.lookup import find_graded, find_student, passed_exercise, refuse_another_seed
-    from grader.grades.losses import losses_of
     from grader.grading.order import Order
 
     opened = instructors_course(course, "explain")
@@ -105,11 +105,7 @@ def explain(
         row = find_student(book.rows(), student)
         passed = passed_exercise(opened, row, test) if test else None
         if not test or passed:
-            losses = losses_of(row, [passed.name] if passed else None)
-            if as_json:
-                print(msgspec.json.encode(losses).decode())
-            else:
-                revisions.show_losses(losses, str(folder), Console(highlight=False))
+            _list_losses(row, passed, folder, as_json=as_json)
             return
         refuse_another_seed(book, seed or opened.hidden_seed(), "the seed of that grading")
         graded = find_graded(book, opened, student, test)
@@ -132,6 +128,20 @@ def explain(
         console = Console(highlight=False)
         console.print(terminal.course_line(opened), soft_wrap=True, markup=False)
         show_explanation(explanation, str(folder), console)
+
+
+def _list_losses(row: Row, exercise: ExerciseResult | None, folder: Path, *, as_json: bool) -> None:
+    """Print what a student lost in an exercise, or in all of them; no test runs again."""
+    import msgspec
+
+    from grader.cli import revisions
+    from grader.grades.losses import losses_of
+
+    losses = losses_of(row, [exercise.name] if exercise else None)
+    if as_json:
+        print(msgspec.json.encode(losses).decode())
+    else:
+        revisions.show_losses(losses, str(folder), Console(highlight=False))
 
 
 @app.command(

@@ -480,9 +480,7 @@ def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
 
 
 # SQLite's codes for a file or folder that this user may not write.
-READ_ONLY = (
-    sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM,
-)  # fmt: skip
+READ_ONLY = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 
 
 def _not_written(path: Path, error: sqlite3.OperationalError) -> CallError | HostFault:
