@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from grader.cli import commands
+from grader.cli.streams import checked_streams
 from grader.course.course import NAMED, Course, find_course, load_course
 from grader.records.faults import CallError, exit_codes
 
@@ -167,8 +168,8 @@ def instructors_course(given: Path | None, command: str = "") -> Course:
 
 def main() -> None:
     """Run a command; the kit's own exceptions become a line of text and an exit code."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        # Names may have letters that the terminal cannot show, and paths may be undecodable bytes.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    with exit_codes():
+    with checked_streams(), exit_codes():
+        if isinstance(sys.stdout, TextIOWrapper):
+            # Names may have letters that a terminal cannot show; paths may be undecodable bytes.
+            sys.stdout.reconfigure(errors="backslashreplace")
         app()

@@ -29,6 +29,8 @@ from grader.records.rows import listed
 
 if TYPE_CHECKING:
     from grader.grades.gradebook import Gradebook
+    from grader.records.grade import ExerciseResult
+    from grader.records.rows import Row
 
 
 STUDENT_HELP = "A student's name in the gradebook, id, e-mail or full name."
@@ -73,9 +75,11 @@ def explain(
         str,
         typer.Argument(
             metavar="TEST",
-            help="A test's name or title, EXERCISE/TEST, or an exercise for its first lost points.",
+            help="A test's name or title, EXERCISE/TEST, or an exercise for its first lost points. "
+            "Without it, all lost points are listed.",
+            show_default=False,
         ),
-    ],
+    ] = "",
     isolation: Annotated[
         Literal["strong", "weak"],
         typer.Option("--isolation", help="As for grade: weak runs the test in any case."),
@@ -86,17 +90,23 @@ def explain(
 ) -> None:
     """Run one test of a grading again, and show its inputs, its results and the lines that ran.
 
-    Keep the output to yourself: it shows all of a hidden test.
+    Without TEST, list the points that the student lost. Keep the output to yourself: it shows all
+    of a hidden test.
     """
     import msgspec
 
     from grader.feedback import terminal
     from grader.grades.gradebook import existing_gradebook
-    from grader.grades.lookup import find_graded, refuse_another_seed
+    from grader.grades.lookup import find_graded, find_student, passed_exercise, refuse_another_seed
     from grader.grading.order import Order
 
     opened = instructors_course(course, "explain")
     with existing_gradebook(folder, opened.name, meanwhile=True) as book:
+        row = find_student(book.rows(), student)
+        passed = passed_exercise(opened, row, test) if test else None
+        if not test or passed:
+            _list_losses(row, passed, folder, as_json=as_json)
+            return
         refuse_another_seed(book, seed or opened.hidden_seed(), "the seed of that grading")
         graded = find_graded(book, opened, student, test)
     exercises = (graded.exercise.name,)
@@ -118,6 +128,20 @@ def explain(
         console = Console(highlight=False)
         console.print(terminal.course_line(opened), soft_wrap=True, markup=False)
         show_explanation(explanation, str(folder), console)
+
+
+def _list_losses(row: Row, exercise: ExerciseResult | None, folder: Path, *, as_json: bool) -> None:
+    """Print what a student lost in an exercise, or in all of them; no test runs again."""
+    import msgspec
+
+    from grader.cli import revisions
+    from grader.grades.losses import losses_of
+
+    losses = losses_of(row, [exercise.name] if exercise else None)
+    if as_json:
+        print(msgspec.json.encode(losses).decode())
+    else:
+        revisions.show_losses(losses, str(folder), Console(highlight=False))
 
 
 @app.command(
@@ -216,23 +240,40 @@ def diff(
     anonymous: Annotated[
         bool, typer.Option("--anonymous", help="Pseudonyms for names, and no messages.")
     ] = False,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv",
+            metavar="FILE",
+            help="Also write a table to mail from: a line for each student whose grade changed; "
+            "- prints only the table.",
+        ),
+    ] = None,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show whose grade changed between two gradings, and why."""
+    """Show whose grade changed between two gradings, and why.
+
+    Students whose points changed for the same reason are listed together.
+    """
     import msgspec
 
     from grader.cli import revisions
-    from grader.grades.changes import compared
+    from grader.grades.changes import changes_csv, compared
+
+    if as_json and table == STANDARD:
+        raise CallError("--json and --csv - exclude each other: name a file for the table")
 
     if len(folders) > 2:
         raise CallError(f"name one gradebook or two, not {len(folders)}")
     opened = instructors_course(course)
     found = compared(opened, folders[-1], folders[0] if len(folders) == 2 else None, anonymous)
+    written_to = "" if table is None else _put(changes_csv(found).encode(), table, None)
     if as_json:
         print(msgspec.json.encode(found).decode())
-    else:
+    elif table != STANDARD:
         revisions.show_changes(found, Console(highlight=False))
+        print(written_to, end="")
 
 
 def _write(book: Gradebook, course: Course) -> None:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from grader.sandbox.session import Device
 
 
+CHANGES = "changes.csv"  # in the gradebook's folder: what the last --again changed
+
 # --- parameters ----------------------------------------------------------------------------------
 
 PathsArgument = Annotated[
@@ -346,8 +348,9 @@ def _once(
 
 def _again(run: _Run, *, another_seed: bool) -> tuple[list[Row], Tally]:
     from grader.cli import revisions
-    from grader.grades.changes import compared
+    from grader.grades.changes import changes_csv, compared
     from grader.grades.gradebook import existing_gradebook
+    from grader.records.files import write_whole
     from grader.run.batch import grade_again
     from grader.run.tally import Tally, following
 
@@ -365,8 +368,13 @@ def _again(run: _Run, *, another_seed: bool) -> tuple[list[Row], Tally]:
             another_seed=another_seed,
             fresh=run.fresh,
         )
+    changes = compared(course, run.out)
+    write_whole(run.out / CHANGES, changes_csv(changes).encode())
     if run.kind == "people":
-        revisions.show_changes(compared(course, run.out), Console(highlight=False))
+        console = Console(highlight=False)
+        revisions.show_changes(changes, console)
+        if changes.students:
+            console.print(f"to mail from: {run.out / CHANGES}", markup=False, soft_wrap=True)
     return rows, tally
 
 
@@ -393,6 +401,8 @@ def _stay(folder: Path, run: _Run, roster: Roster, assignment: str, *, replace: 
     for rows in graded:
         for row in rows:
             console.print(tables.row_line(row))
+            for line in row.limits:
+                console.print(f"  {line}", markup=False, soft_wrap=True)
 
 
 def _reported(looks: Iterable[Arrivals], console: Console) -> Iterator[Arrivals]:

@@ -5,15 +5,24 @@ Names, messages and source lines come from students. Therefore they are printed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Sequence
 
 from rich.console import Console
 
 from grader.feedback.terminal import print_plain, safe
-from grader.grades.changes import Changes, ExerciseChange, StudentChange, TestChange
+from grader.grades.changes import (
+    ANOTHER_TEXT,
+    REWEIGHTED,
+    Changes,
+    ExerciseChange,
+    SharedReason,
+    StudentChange,
+)
 from grader.grades.corrections import Correction
+from grader.grades.losses import ExerciseLosses, Losses
 from grader.grades.privacy import Forgotten
-from grader.records.rows import Adjustment, Row, counted, number
+from grader.records.rows import Adjustment, Row, counted, limited, number, some_of, with_sign
 
 SETTINGS = {
     "seed": "the hidden seed changed",
@@ -38,7 +47,6 @@ ELSEWHERE = (
 )
 BONUS = "that is more than the exercise is worth: a bonus? 0 removes the correction"
 NOTHING = "no grade changed"
-REWEIGHTED = "the weights of its tests changed"
 FOLLOWING = {
     "skipped": "later tests, skipped now because of these changes: {}",
     "passed": "later tests, skipped before and passed now: {}",
@@ -46,7 +54,6 @@ FOLLOWING = {
 STILL_CORRECTED = (
     "{} still counts on top{}. If the corrected fault is fixed now, remove the correction with 0"
 )
-ANOTHER_TEXT = "another submission"
 
 
 # --- corrections and removals --------------------------------------------------------------------
@@ -74,6 +81,8 @@ def _corrected(one: Correction, console: Console) -> None:
     print_plain(console, _correction(before.correction(name), after.correction(name)))
     if after.points[name] > exercise.points:
         print_plain(console, BONUS, "yellow")
+    for line in after.limits:
+        print_plain(console, line, "yellow")
 
 
 def question(row: Row) -> str:
@@ -98,6 +107,49 @@ def show_forgotten(gone: Forgotten, console: Console) -> None:
     print_plain(console, ELSEWHERE)
 
 
+# --- a student's losses --------------------------------------------------------------------------
+
+
+def show_losses(losses: Losses, folder: str, console: Console) -> None:
+    """Print each exercise that cost points, its tests, and how to run one of these again.
+
+    `folder` is the grades folder as the instructor typed it.
+    """
+    student, total = losses.student, f"{number(losses.total)} of {counted(losses.max, 'point')}"
+    print_plain(console, f"{student}  {total}", "bold")
+    if losses.message:
+        print_plain(console, losses.message, "yellow")
+        return
+    whole = len(losses.exercises) == 1
+    for one in losses.exercises:
+        if whole or one.correction or one.tests or one.points < one.max:
+            _losses(console, one)
+    failed = [(test.lost, one.name, test.name) for one in losses.exercises for test in one.tests]
+    if failed:
+        _, *names = max(failed, key=lambda test: test[0])
+        line = shlex.join(["grader", "explain", folder, student, "/".join(names)])
+        print_plain(console, f"to run a test again: {line}")
+    elif not whole:
+        print_plain(console, "all tests passed")
+
+
+def _losses(console: Console, one: ExerciseLosses) -> None:
+    print_plain(console, f"{one.name}  {number(one.points)} of {number(one.max)}", indent=2)
+    if not one.tests and not one.skipped:
+        print_plain(console, f"all {counted(one.passed, 'test')} passed", indent=4)
+    for test in one.tests:
+        lost = f", lost {number(test.lost)}" if test.lost else ""
+        print_plain(console, f"{test.title}: {test.status}{lost}", indent=4)
+        if test.mistake:
+            print_plain(console, test.mistake, "italic", indent=6)
+    if one.skipped:
+        print_plain(console, f"tests that did not run: lost {number(one.skipped)}", indent=4)
+    if one.correction is not None:
+        print_plain(console, _correction(None, one.correction), indent=4)
+        if one.counting != one.correction.points:
+            print_plain(console, limited(one.correction.points, one.counting), "yellow", indent=4)
+
+
 # --- changes -------------------------------------------------------------------------------------
 
 
@@ -108,15 +160,38 @@ def show_changes(changes: Changes, console: Console) -> None:
         print_plain(console, text, "yellow")
     if changes.settings:
         console.print()
+    shared = changes.shared
+    for reason in shared:
+        _shared(console, reason)
+    keys = {(reason.exercise, reason.reasons) for reason in shared}
     for student in changes.students:
-        _student(console, student)
-        console.print()
+        above = {key[0] for key in student.grouped if key in keys}
+        same = student.status_before == student.status_after and not student.another_text
+        if not same or above != {change.name for change in student.exercises}:
+            _student(console, student, above)
+            console.print()
     count = len(changes.students)
     every = count + changes.unchanged
     print_plain(console, f"{count} of {counted(every, 'grade')} changed" if count else NOTHING)
 
 
-def _student(console: Console, change: StudentChange) -> None:
+def _shared(console: Console, reason: SharedReason) -> None:
+    least, most = map(with_sign, reason.gained)
+    points = f"{least} each" if least == most else f"{least} to {most}"
+    count = counted(len(reason.students), "student")
+    print_plain(
+        console, f"{reason.exercise}: {'; '.join(reason.reasons)} for {count}, {points}", "bold"
+    )
+    totals = [
+        f"{change.student} {_arrow(_points(change.before), _points(change.after))}"
+        for change in reason.students
+    ]
+    print_plain(console, some_of(totals), indent=2)
+    console.print()
+
+
+def _student(console: Console, change: StudentChange, above: Collection[str]) -> None:
+    """Print a student's change; the exercises in `above` are only named."""
     totals = _arrow(_points(change.before), _points(change.after))
     print_plain(console, f"{change.student}  {totals}", "bold")
     if change.status_before != change.status_after:
@@ -125,7 +200,11 @@ def _student(console: Console, change: StudentChange) -> None:
     if change.another_text:
         print_plain(console, ANOTHER_TEXT, indent=2)
     for exercise in change.exercises:
-        _exercise(console, exercise)
+        if exercise.name in above:
+            points = _arrow(_points(exercise.before), _points(exercise.after))
+            print_plain(console, f"{exercise.name}  {points}, as above", indent=2)
+        else:
+            _exercise(console, exercise)
 
 
 def _exercise(console: Console, change: ExerciseChange) -> None:
@@ -136,45 +215,30 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
     elif change.corrected_after is not None:
         one = change.corrected_after
         reason = f" ({one.reason})" if one.reason else ""
-        text = STILL_CORRECTED.format(f"the correction by {_signed(one.points)}", reason)
+        text = STILL_CORRECTED.format(f"the correction by {with_sign(one.points)}", reason)
+        print_plain(console, text, "yellow", indent=4)
+    if change.corrected_after is not None and change.counting != change.corrected_after.points:
+        text = limited(change.corrected_after.points, change.counting)
         print_plain(console, text, "yellow", indent=4)
     if change.reweighted:
         print_plain(console, REWEIGHTED, indent=4)
     for test in change.tests:
-        if not _follows(test):
-            print_plain(console, _test(test), indent=4)
+        if not test.follows:
+            print_plain(console, test.words, indent=4)
             if test.message:
                 print_plain(console, test.message, "dim", indent=6)
     for status in ("skipped", "passed"):
-        count = sum(_follows(t) and t.after == status for t in change.tests)
+        count = sum(t.follows and t.after == status for t in change.tests)
         if count:
             print_plain(console, FOLLOWING[status].format(count), "dim", indent=4)
-
-
-def _follows(change: TestChange) -> bool:
-    """Whether an earlier test decided a change: skipped now, or skipped before and passed now."""
-    return change.after == "skipped" or (change.before, change.after) == ("skipped", "passed")
-
-
-def _test(change: TestChange) -> str:
-    if change.before is None or change.after is None:
-        return f"{change.title}: {'gone' if change.after is None else f'new, {change.after}'}"
-    if change.before == change.after:
-        return f"{change.title}: {change.after}, with another weight"
-    return f"{change.title}: {_arrow(change.before, change.after)}"
 
 
 def _correction(before: Adjustment | None, after: Adjustment | None) -> str:
     if after is None:
         return "the correction was removed"
-    instead = f" instead of {_signed(before.points)}" if before else ""
+    instead = f" instead of {with_sign(before.points)}" if before else ""
     reason = f": {after.reason}" if after.reason else ""
-    return f"corrected by {_signed(after.points)}{instead}{reason}"
-
-
-def _signed(points: float) -> str:
-    """The points of a correction with their sign: ``+1``, ``-0.5``."""
-    return f"{'+' if points > 0 else ''}{number(points)}"
+    return f"corrected by {with_sign(after.points)}{instead}{reason}"
 
 
 def _points(points: float | None) -> str:

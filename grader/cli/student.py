@@ -24,6 +24,7 @@ from grader.cli.app import (
     name_of_unit,
     students_course,
 )
+from grader.cli.streams import until_unread
 from grader.course.course import Course
 from grader.feedback.terminal import print_plain
 from grader.feedback.verdict import verdict_of
@@ -472,7 +473,8 @@ def watch(
     opened.require_answers()
     if name is not None and name not in opened.exercises:
         name = opened.select([name])[0]
-    run_watch(opened, plain=plain, poll=poll, start=name, backend=backend)
+    with until_unread():
+        run_watch(opened, plain=plain, poll=poll, start=name, backend=backend)
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader mcp --config claude > .mcp.json")

@@ -24,7 +24,7 @@ from grader.course.file import (
     decode_table,
 )
 from grader.records.faults import CallError
-from grader.records.grade import THOUSAND
+from grader.records.grade import THOUSAND, shared
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,12 @@ class Course:
     def worth(self) -> float:
         """The points on the learning platform for one point of the kit; see `Assignment.scale`."""
         return self.assigned.scale(self.most(self.asked)) if self.assigned is not None else 1.0
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """The points of each asked exercise on the learning platform; they sum to the whole."""
+        points = [self.exercises[name].points for name in self.asked]
+        return dict(zip(self.asked, shared(points, self.worth), strict=True))
 
     def most(self, names: Iterable[str]) -> float:
         """The sum of these exercises' points."""

@@ -113,6 +113,8 @@ def notes(rows: Sequence[Row]) -> Iterator[Text]:
             yield Text(f"{who(row)}: {safe(grade.message)}", style="dim")
         for note in grade.notes:
             yield Text(f"{who(row)}: {safe(note)}", style="dim")
+        for line in row.limits:
+            yield Text(f"{who(row)}: {safe(line)}", style="yellow")
 
 
 # --- a student's checks --------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +12,14 @@ from grader.grades.gradebook import Gradebook, existing_gradebook
 from grader.grades.privacy import pseudonyms
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult
-from grader.records.rows import Adjustment, Row
+from grader.records.rows import ABSENT, Adjustment, Person, Row, csv_line, number, with_sign
 
 # The settings of a grading that can change points while the submission stays the same.
 DECIDING = ("seed", "course", "torch", "isolation", "device")
 SECRET = frozenset({"seed"})  # settings whose change is reported without their values
+
+REWEIGHTED = "the weights of its tests changed"
+ANOTHER_TEXT = "another submission"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,20 @@ class TestChange:
 
     __test__ = False
 
+    @property
+    def follows(self) -> bool:
+        """Whether an earlier test decided this: skipped now, or skipped before and passed now."""
+        return self.after == "skipped" or (self.before, self.after) == ("skipped", "passed")
+
+    @property
+    def words(self) -> str:
+        """The test's title and the change of its status."""
+        if self.before is None or self.after is None:
+            return f"{self.title}: {'gone' if self.after is None else f'new, {self.after}'}"
+        if self.before == self.after:
+            return f"{self.title}: {self.after}, with another weight"
+        return f"{self.title}: {self.before} → {self.after}"
+
 
 @dataclass(frozen=True)
 class ExerciseChange:
@@ -51,6 +68,20 @@ class ExerciseChange:
     reweighted: bool  # whether the points of the exercise or of any test changed
     corrected_before: Adjustment | None
     corrected_after: Adjustment | None
+    counting: float  # the points by which the correction changes the total: see `Row.counting`
+
+    @property
+    def gained(self) -> float | None:
+        """The points gained; negative if points were lost; None if it was not graded both times."""
+        if self.before is None or self.after is None:
+            return None
+        return round(self.after - self.before, 3)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The changes that decided the points, in words; the tests that follow are left out."""
+        weights = (REWEIGHTED,) if self.reweighted else ()
+        return (*weights, *(test.words for test in self.tests if not test.follows))
 
 
 @dataclass(frozen=True)
@@ -64,6 +95,32 @@ class StudentChange:
     after: float | None
     another_text: bool  # whether the student submitted another text
     exercises: tuple[ExerciseChange, ...]
+    person: Person  # id, name and e-mail
+
+    @property
+    def grouped(self) -> Mapping[tuple[str, tuple[str, ...]], ExerciseChange]:
+        """The changes for reasons that other students may share, by exercise and reasons.
+
+        Not among them: corrections, and the exercises of a student who submitted another text.
+        """
+        if self.another_text:
+            return {}
+        return {
+            (change.name, change.reasons): change
+            for change in self.exercises
+            if change.reasons and change.gained is not None
+            if change.corrected_before is None and change.corrected_after is None
+        }
+
+
+@dataclass(frozen=True)
+class SharedReason:
+    """An exercise in which the points of several students changed for the same reasons."""
+
+    exercise: str
+    reasons: tuple[str, ...]
+    students: tuple[StudentChange, ...]
+    gained: tuple[float, float]  # the fewest and the most points that one of them gained
 
 
 @dataclass(frozen=True)
@@ -74,6 +131,19 @@ class Changes:
     students: tuple[StudentChange, ...]
     unchanged: int  # the number of students whose grade did not change
 
+    @property
+    def shared(self) -> tuple[SharedReason, ...]:
+        """The reasons that concern at least two students, the most frequent first."""
+        found: dict[tuple[str, tuple[str, ...]], list[StudentChange]] = {}
+        for student in self.students:
+            for key in student.grouped:
+                found.setdefault(key, []).append(student)
+        frequent = sorted(
+            (key for key, students in found.items() if len(students) > 1),
+            key=lambda key: -len(found[key]),
+        )
+        return tuple(_shared(*key, found[key]) for key in frequent)
+
     def anonymous(self, names: Mapping[str, str]) -> Changes:
         """Replace the names, and drop messages and reasons, which may contain real names."""
         return replace(
@@ -83,6 +153,7 @@ class Changes:
                     change,
                     student=names[change.student],
                     exercises=tuple(map(_without_words, change.exercises)),
+                    person=Person(),
                 )
                 for change in self.students
             ),
@@ -161,6 +232,57 @@ def _values(grades: list[Grade | None], name: str) -> list[str]:
     return sorted({value if isinstance(value, str) else " ".join(value) for value in found})
 
 
+def _shared(
+    exercise: str, reasons: tuple[str, ...], students: Sequence[StudentChange]
+) -> SharedReason:
+    gained = [student.grouped[exercise, reasons].gained or 0.0 for student in students]
+    return SharedReason(exercise, reasons, tuple(students), (min(gained), max(gained)))
+
+
+# --- a table to mail from ------------------------------------------------------------------------
+
+
+COLUMNS = ("student", "id", "name", "email", "before", "after", "change", "reasons")
+
+
+def changes_csv(changes: Changes) -> str:
+    """A line for each student whose grade changed. It has no message of a hidden test."""
+    lines = [csv_line(COLUMNS)]
+    for one in changes.students:
+        known = one.before is not None and one.after is not None
+        gained = round((one.after or 0) - (one.before or 0), 3) if known else None
+        person = one.person
+        lines.append(
+            csv_line(
+                [
+                    *(one.student, person.id, person.name, person.email),
+                    *(one.before, one.after, gained),
+                    "; ".join(_all_reasons(one)),
+                ]
+            )
+        )
+    return "".join(lines)
+
+
+def _all_reasons(change: StudentChange) -> Iterator[str]:
+    if change.status_before != change.status_after:
+        yield f"{change.status_before or ABSENT} → {change.status_after or ABSENT}"
+    if change.another_text:
+        yield ANOTHER_TEXT
+    for one in change.exercises:
+        points = ["no points" if p is None else number(p) for p in (one.before, one.after)]
+        corrected = one.corrected_after
+        if corrected == one.corrected_before:
+            correction = []
+        elif corrected is None:
+            correction = ["the correction was removed"]
+        else:
+            reason = f": {corrected.reason}" if corrected.reason else ""
+            correction = [f"corrected by {with_sign(corrected.points)}{reason}"]
+        why = ", ".join([*one.reasons, *correction])
+        yield f"{one.name} {' → '.join(points)}{f' ({why})' if why else ''}"
+
+
 # --- a student -----------------------------------------------------------------------------------
 
 
@@ -176,6 +298,7 @@ def _student(old: Row | None, new: Row | None, another_text: bool) -> StudentCha
         new.total if new else None,
         another_text,
         tuple(_exercises(old, new)),
+        Person(row.person.id, row.person.name, row.person.email),
     )
     same = (change.status_before, change.before) == (change.status_after, change.after)
     return None if same and not change.exercises else change
@@ -190,6 +313,7 @@ def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
         before, after = earlier.get(name), later.get(name)
         if before != after:
             results = _result(old, name), _result(new, name)
+            corrected = new.correction(name)
             yield ExerciseChange(
                 name,
                 before,
@@ -197,7 +321,8 @@ def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
                 tuple(_tests(*results)),
                 _reweighted(*results),
                 old.correction(name),
-                new.correction(name),
+                corrected,
+                new.counting(corrected) if corrected else 0.0,
             )
 
 

@@ -23,7 +23,7 @@ from grader.grades.exported import Written
 from grader.grades.table import gradebook_csv
 from grader.intake import NO_ROSTER, Roster, Submission
 from grader.intake.names import file_stems
-from grader.records.faults import CallError, HostFault, unwritten
+from grader.records.faults import CallError, HostFault, NoRoom, unwritten
 from grader.records.files import write_whole
 from grader.records.grade import THOUSAND, Grade
 from grader.records.rows import Adjustment, Person, Row
@@ -121,11 +121,23 @@ class Gradebook:
     def keep_only(self, students: Sequence[str]) -> None:
         """Delete the grades of all students except these, and submissions left without a grade."""
         with self._connection:
-            graded = [row[0] for row in self._connection.execute("SELECT student FROM grades")]
             self._connection.executemany(
                 "DELETE FROM grades WHERE student = ?",
-                [(student,) for student in set(graded) - set(students)],
+                [(student,) for student in self.graded - set(students)],
             )
+            self._drop_orphans()
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Let a student's corrections count under a new name, unless that name has its own."""
+        with self._connection:
+            self._connection.executemany(
+                "UPDATE OR IGNORE adjustments SET student = ? WHERE student = ?",
+                [(new, old) for old, new in sorted(names.items())],
+            )
+
+    def drop_orphans(self) -> None:
+        """Delete submissions that have no grade: a regrading would bring them back."""
+        with self._connection:
             self._drop_orphans()
 
     def _drop_orphans(self) -> int:
@@ -306,6 +318,11 @@ class Gradebook:
         """All computed grades, without corrections, ordered by student."""
         rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
         return (Grade.from_json(row[0]) for row in rows)
+
+    @property
+    def graded(self) -> set[str]:
+        """The students who have a grade."""
+        return {row[0] for row in self._connection.execute("SELECT student FROM grades")}
 
     def reusable(self) -> set[tuple[str, str]]:
         """The submission and key of each grade that can be reused: all unless the grader failed."""
@@ -489,17 +506,34 @@ def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
     try:
         with closing(sqlite3.connect(path)) as connection:
             connection.executescript(SCHEMA)
-            with connection:
-                connection.executemany(
-                    "INSERT OR IGNORE INTO about VALUES (?, ?)",
-                    [("course", course), ("version", str(VERSION))],
-                )
+            # Write only into a new gradebook: an old one may be read-only, and can be read.
+            if connection.execute("SELECT count(*) FROM about").fetchone() == (0,):
+                with connection:
+                    connection.executemany(
+                        "INSERT INTO about VALUES (?, ?)",
+                        [("course", course), ("version", str(VERSION))],
+                    )
             yield Gradebook(folder, connection)
     except sqlite3.OperationalError as error:
-        raise HostFault(
-            f"{path} could not be written ({error}); all earlier grades are kept: make room, and "
-            "run the same command again"
-        ) from None
+        raise _not_written(path, error) from None
+
+
+# SQLite's codes for a file or folder that this user may not write.
+READ_ONLY = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+
+
+def _not_written(path: Path, error: sqlite3.OperationalError) -> CallError | HostFault:
+    """The exception to raise if SQLite could not write the gradebook."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of the code is a detail
+    if code in READ_ONLY:
+        return CallError(
+            f"{path} cannot be written ({error}): change the permissions of {path.parent}, or name "
+            "a copy"
+        )
+    text = f"{path} could not be written ({error}); all earlier grades are kept: "
+    if code == sqlite3.SQLITE_FULL:
+        return NoRoom(f"{text}make room, and run the same command again")
+    return HostFault(f"{text}make room, and run the same command again")
 
 
 def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:

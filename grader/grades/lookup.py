@@ -86,7 +86,9 @@ def find_graded(book: Gradebook, course: Course, student: str, test: str) -> Gra
 
 
 def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, TestResult]:
-    """Find a test by name, title or ``EXERCISE/NAME``; an exercise gives its first failed test.
+    """Find a test by name, title or ``EXERCISE/NAME``.
+
+    An exercise gives its first failed test; if all passed, its last.
 
     Raises `CallError` unless exactly one test fits.
     """
@@ -95,15 +97,17 @@ def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, 
     units = {unit.name for unit in course.units}
     if not rest and name in units | course.exercises.keys():
         result = _graded(results, course.one(name, "name one exercise of it").name)
-        failed = _first_failed(result)
-        if failed is None:
-            raise CallError(
-                f"all tests of {name} passed: name one of them, {name}/{result.tests[-1].name}"
-            )
-        return result, failed
+        return result, _first_failed(result) or result.tests[-1]
     if rest and name in course.exercises:
         return _one_test([_graded(results, name)], rest)
     return _one_test(list(grade.exercises), text)
+
+
+def passed_exercise(course: Course, row: Row, text: str) -> ExerciseResult | None:
+    """The exercise that a text names, if all its tests passed; else None."""
+    results = {result.name: result for result in (row.grade.exercises if row.grade else ())}
+    name = course.one(text, "name one exercise of it").name if text in course.exercises else ""
+    return results[name] if name in results and results[name].solved else None
 
 
 def _first_failed(result: ExerciseResult) -> TestResult | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.records.grade import scaled
+from grader.records.grade import scaled, shared
 from grader.records.rows import Cell, Row, csv_line
 
 
@@ -44,7 +44,8 @@ def gradebook_csv(
 def _cells(row: Row, exercises: Sequence[str], scale: float, *, known: bool) -> list[Cell]:
     # Without a submission, or if the grader failed, the points are unknown: leave the cells empty.
     total = row.total if known else None
-    earned = {name: scaled(points, scale) for name, points in row.points.items() if known}
+    parts = shared([*row.points.values()], scale)
+    earned = dict(zip(row.points, parts, strict=True)) if known else {}
     points = [earned.get(name) for name in exercises]
     if row.grade is None:
         attempts = 0 if row.conflict is None else None

@@ -30,6 +30,7 @@ from grader.intake.files import (
     submissions_in,
     unread,
 )
+from grader.intake.groups import Share, settle_groups
 from grader.intake.names import (
     ARCHIVES,
     DOCUMENTS,
@@ -37,6 +38,7 @@ from grader.intake.names import (
     SOURCES,
     ZIP,
     escaped,
+    may_be_submission,
     shown,
     suffix,
     well_formed,
@@ -113,16 +115,15 @@ def take_in(
     - Any other folder is a folder of submissions.
 
     A student's last submission counts. If several submissions may be the last, or may belong to the
-    same student, all of them are left out, and `conflicts` says why. With a `roster`, `people`
-    includes absent students.
+    same student or group, all of them are left out, and `conflicts` says why. With a `roster`,
+    `people` includes absent students.
     """
     arrivals, others = _arrivals(paths, course, roster, downloads)
-    if not arrivals.submissions:
+    if not arrivals.submissions and not arrivals.conflicts:
         there = f"; there is: {some_of(others)}" if others else ""
         raise CallError(
-            all_of(arrivals.conflicts)
-            or f"no submissions in {', '.join(map(_at, paths))}: there is no .py file, no "
-            f"notebook and no zip of those{there}"
+            f"no submissions in {', '.join(map(_at, paths))}: there is no .py file, no notebook "
+            f"and no zip of those{there}"
         )
     return arrivals
 
@@ -147,6 +148,7 @@ def _arrivals(
             made = recognised[path]
             if made is None:
                 own, left = _plain(path, units)
+                _refuse_strange(path, own, roster)
             else:
                 own, left = _downloaded(path, made, units)
         except (OSError, Unreadable) as error:
@@ -284,6 +286,41 @@ def _is_single(path: Path, units: set[str]) -> bool:
     return not names or any(n.stem in units and suffix(n.name) in SOURCES for n in names)
 
 
+# A folder is refused if so many of its folders hold no answers, and so large a share of them. A
+# small class is never refused, whatever its students submitted.
+FEWEST_STRANGE, SHARE_STRANGE = 20, 0.8
+
+
+def _refuse_strange(path: Path, own: Sequence[_Arrived], roster: Roster) -> None:
+    """Raise `CallError` for a folder of something else than submissions, such as ``/etc``.
+
+    Strange is a folder that holds files, of which none may be a submission even in a wrong format.
+    Folders that are empty or broken, and documents, are not strange, and a student on the roster
+    proves a class.
+    """
+    if len(own) < FEWEST_STRANGE:
+        return
+    strange = [one for one in own if _is_strange(one)]
+    filled = sum(one.submission.status != "empty" for one in own)
+    if len(strange) < FEWEST_STRANGE or len(strange) < SHARE_STRANGE * filled:
+        return
+    if any(roster.find(Person(), one.submission.student) for one in own):
+        return
+    names = some_of([one.submission.student for one in strange], 3)
+    raise CallError(
+        f"{_at(path)} is no folder of submissions: {len(strange)} of {counted(len(own), 'folder')} "
+        f"in it hold files, but no .py file, no notebook, no zip and no document ({names}). If it "
+        "is one, pass the roster with --roster, or put the submissions into a folder of their own"
+    )
+
+
+def _is_strange(one: _Arrived) -> bool:
+    if one.submission.sources or not one.place.is_dir():
+        return False
+    names = [file.name for file in _files_of(one.place.resolve())]
+    return bool(names) and not any(map(may_be_submission, names))
+
+
 def _is_unread(one: _Arrived) -> bool:
     """Whether a submission holds only files of types that are not read.
 
@@ -371,13 +408,16 @@ def _with(one: _Arrived, **changes: Any) -> _Arrived:
 
 def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> Arrivals:
     """Assign each submission to students on the roster, if possible, and find the conflicts."""
+    shares = [_share(one, roster) for one in named]
+    one_for_all = settle_groups(shares, roster)
+    notices += one_for_all.notices
     claims: dict[Claim, Person] = {}
     for number, one in enumerate(named):
-        for student, person in _members(one, roster).items():
+        for student, person in one_for_all.members[number].items():
             place = _at(one.place)
             key = roster.find(person, student)
             claims[Claim(number, one.submission.student, place, student, key)] = person
-    conflicts = conflicts_of(claims, roster)
+    conflicts = {**conflicts_of(claims, roster), **one_for_all.conflicts}
     waiting, people = dict(roster.keys), dict[str, Person]()
     strangers: dict[str, Person] = {}
     members: dict[int, list[str]] = {number: [] for number in range(len(named))}
@@ -405,13 +445,19 @@ def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> A
     return Arrivals(tuple(submissions), people | waiting, tuple(notices), conflicts)
 
 
-def _members(one: _Arrived, roster: Roster) -> Mapping[str, Person]:
-    """The students of a submission, by their names in the gradebook."""
-    name = one.submission.student
-    group = roster.group(name)
+def _share(one: _Arrived, roster: Roster) -> Share:
+    """A submission with its students, and the group on the roster for which it was made."""
+    submission = one.submission
+    group = roster.group(submission.student)
     if group:
-        return {key: roster.keys[key] for key in group}
-    return one.members
+        return Share(submission, dict[str, Person](), group, "")
+    if roster.groups and len(one.members) == 1:
+        ((student, person),) = one.members.items()
+        key = roster.find(person, student)
+        team = next((keys for keys in roster.groups.values() if key in keys), ())
+        if key is not None and len(team) > 1:
+            return Share(submission, {key: person}, team, key)
+    return Share(submission, one.members, (), "")
 
 
 # --- notices -------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from grader.feedback import terminal
 from grader.feedback.verdict import Finding, verdict_of
 from grader.lms.system import Bundle, Host, System
 from grader.records.faults import CallError, HostFault
-from grader.records.grade import ExerciseResult, TestStatus, counted_elsewhere, scaled
+from grader.records.grade import ExerciseResult, TestStatus, counted_elsewhere
 
 # --- the public checks of a unit, in the reporter's format ---------------------------------------
 
@@ -65,7 +65,7 @@ class UnitResults(msgspec.Struct, frozen=True):
 
 def unit_results(course: Course, unit: str, exercises: Sequence[ExerciseResult]) -> UnitResults:
     """The results of a unit's checks, in the reporter's format."""
-    exercises = counted_elsewhere(exercises, course.worth)
+    exercises = counted_elsewhere(exercises, course.worth, course.shares)
     faulty = any(exercise.faulty for exercise in exercises)
     solved = all(exercise.solved for exercise in exercises)
     return UnitResults(
@@ -92,7 +92,8 @@ def _unknown(course: Course, unit: str, why: str) -> UnitResults:
     test = UnitTest(
         unit, "error", _shown(why), 0, f"grader check {unit}", 0, course.stub_file(unit).name
     )
-    return UnitResults("error", scaled(course.most(course.asked_in(unit)), course.worth), (test,))
+    most = round(sum(course.shares[name] for name in course.asked_in(unit)), 3)
+    return UnitResults("error", most, (test,))
 
 
 def _status(status: TestStatus) -> Status:

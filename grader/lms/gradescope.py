@@ -200,7 +200,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
     # If the submission could not be read, list no tests: each would repeat the grade's message.
     exercises = counted_elsewhere(grade.exercises, scale) if grade.status == "graded" else ()
     return Results(
-        scaled(grade.total, scale),
+        round(sum(exercise.points for exercise in exercises), 3),
         float(round(grade.seconds)),  # its digits would tell a submission about the machine
         _paragraphs(ABOUT_FILES, _block("\n".join(about_files))) if about_files else "",
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
@@ -212,13 +212,15 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
     """Add the instructor's corrections to the score, and list them first in the output."""
     if not row.adjustments or row.total is None:
         return results
+    counting = [(a, scaled(row.counting(a), scale)) for a in row.adjustments]
     corrections = [
-        f"Corrected by your instructor: {a.exercise} {scaled(a.points, scale):+g}\n\n"
-        f"{_block(a.reason)}"
-        for a in row.adjustments
+        f"Corrected by your instructor: {a.exercise} {points:+g}\n\n{_block(a.reason)}"
+        for a, points in counting
     ]
+    corrections += [f"In points of the course: {_plain(line)}" for line in row.limits]
     output = _paragraphs(*corrections, results.output)
-    return msgspec.structs.replace(results, score=scaled(row.total, scale), output=output)
+    score = max(0.0, round(results.score + sum(points for _, points in counting), 3))
+    return msgspec.structs.replace(results, score=score, output=output)
 
 
 def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:

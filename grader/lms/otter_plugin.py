@@ -12,7 +12,7 @@ also copies the autograder's files into ``submission/``, including the solutions
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
 
     _grade: Grade | None = None
     _worth = 1.0  # points in otter for one point of the grade
+    _shares: Mapping[str, float] = {}  # the maximum of each exercise in otter
 
     def before_grading(self, config: Any) -> None:
         """Remove all files except the submission; otter would unpickle a log that was submitted."""
@@ -76,7 +77,8 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
         )
         if grade.status == "grader_error":
             raise HostFault(grade.message)
-        self._grade, self._worth = for_students(grade, course), course.worth
+        self._grade = for_students(grade, course)
+        self._worth, self._shares = course.worth, course.shares
         empty = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
         return nbformat.NotebookNode(empty)  # type: ignore[no-untyped-call]
 
@@ -84,7 +86,7 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
         """Replace otter's results by those of the kit's grading."""
         if self._grade is None:
             raise HostFault(NO_GRADE)
-        exercises = counted_elsewhere(self._grade.exercises, self._worth)
+        exercises = counted_elsewhere(self._grade.exercises, self._worth, self._shares)
         ours = GradingResults(list(map(_test_file, exercises)), results.notebook)
         ours.set_output("\n".join(_remarks(self._grade)))
         vars(results).clear()

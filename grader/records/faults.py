@@ -1,4 +1,4 @@
-"""The two exceptions that set a command's exit code. The module is quick to import."""
+"""The exceptions that set a command's exit code. The module is quick to import."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ class HostFault(Exception):
     """The grader or its machine failed; never counts against a student. Exit code 3."""
 
 
+class NoRoom(HostFault):
+    """A disk is full: the machine's fault, not the grader's. Exit code 3."""
+
+
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def unwritten(place: object, error: OSError) -> CallError | HostFault:
-    """The exception to raise for a failed write: `HostFault` for a full disk, else `CallError`."""
+def unwritten(place: object, error: OSError) -> CallError | NoRoom:
+    """The exception to raise for a failed write: `NoRoom` for a full disk, else `CallError`."""
     text = f"{error.filename or place}: {error.strerror or error}"
     if error.errno in FULL:
-        return HostFault(f"{text}; make room, and run the same command again")
+        return NoRoom(f"{text}; make room, and run the same command again")
     return CallError(text)
 
 
@@ -32,7 +36,7 @@ def exit_codes() -> Iterator[None]:
     """Turn the kit's exceptions into a line on standard error and an exit code.
 
     An `OSError` about a file or a folder counts as a `CallError`, since the user named that file;
-    only a full disk counts as a `HostFault`.
+    only a full disk is no wrong call: `NoRoom`.
     """
     try:
         try:
@@ -46,6 +50,9 @@ def exit_codes() -> Iterator[None]:
     except CallError as error:
         print(f"grader: {error}", file=sys.stderr)
         sys.exit(2)
+    except NoRoom as fault:
+        print(f"grader: {fault}", file=sys.stderr)
+        sys.exit(3)
     except HostFault as fault:
         print(f"grader: the grader itself failed: {fault}", file=sys.stderr)
         sys.exit(3)

@@ -155,21 +155,60 @@ def scaled(points: float, scale: float) -> float:
     return round(points * scale, 3)
 
 
-def counted_elsewhere(results: Sequence[ExerciseResult], scale: float) -> list[ExerciseResult]:
-    """Convert all points of the results, including the points of tests, as `scaled` does."""
-    change = msgspec.structs.replace
+def shared(points: Sequence[float], scale: float) -> list[float]:
+    """Convert points as `scaled` does, so that the results sum to the converted sum.
+
+    Each result is within a thousandth of its exact value. Points must not be negative.
+    """
+    parts = list(map(_thousandths, points))
+    whole = _thousandths(scaled(from_thousandths(sum(parts)), scale))
+    return [from_thousandths(part) for part in split_points(whole, parts)]
+
+
+def counted_elsewhere(
+    results: Sequence[ExerciseResult], scale: float, most: Mapping[str, float] | None = None
+) -> list[ExerciseResult]:
+    """Convert all points of the results, including the points of tests, to another system.
+
+    The maxima of the exercises sum to the whole, the maxima of an exercise's tests to the exercise,
+    and its points to those of the tests. A test that has all its points keeps all of them. `most`
+    has the maximum of each exercise there, if the results are only a part of the whole.
+    """
+    maxima = (
+        shared([result.max for result in results], scale)
+        if most is None
+        else [most.get(result.name, scaled(result.max, scale)) for result in results]
+    )
     return [
-        change(
-            result,
-            points=scaled(result.points, scale),
-            max=scaled(result.max, scale),
-            tests=tuple(
-                change(test, points=scaled(test.points, scale), max=scaled(test.max, scale))
-                for test in result.tests
-            ),
-        )
-        for result in results
+        _elsewhere(result, scale, _thousandths(share))
+        for result, share in zip(results, maxima, strict=True)
     ]
+
+
+def _elsewhere(result: ExerciseResult, scale: float, most: int) -> ExerciseResult:
+    change = msgspec.structs.replace
+    maxima = split_points(most, [_thousandths(test.max) for test in result.tests])
+    earned = [_thousandths(test.points) for test in result.tests]
+    whole = most
+    if result.points != result.max:
+        whole = min(most, _thousandths(scaled(result.points, scale)))
+    if all(test.points in (0, test.max) for test in result.tests):
+        points = [share if part else 0 for share, part in zip(maxima, earned, strict=True)]
+    else:  # only a part of a test's points counts, because a central rule is broken
+        points = list(map(min, split_points(whole, earned), maxima))
+    return change(
+        result,
+        points=from_thousandths(sum(points) if any(maxima) else whole),
+        max=from_thousandths(most),
+        tests=tuple(
+            change(test, points=from_thousandths(part), max=from_thousandths(share))
+            for test, part, share in zip(result.tests, points, maxima, strict=True)
+        ),
+    )
+
+
+def _thousandths(points: float) -> int:
+    return round(points * THOUSAND)
 
 
 def from_thousandths(points: int) -> float:
@@ -177,7 +216,7 @@ def from_thousandths(points: int) -> float:
     return points / THOUSAND
 
 
-def split_points(total: int, weights: list[float]) -> list[int]:
+def split_points(total: int, weights: Sequence[float]) -> list[int]:
     """Split `total` thousandths by weight into integers whose sum is `total`.
 
     Uses the largest-remainder method.

@@ -81,10 +81,10 @@ class Row:
 
     @property
     def points(self) -> Mapping[str, float]:
-        """The points of each exercise, corrections included; empty if unknown."""
+        """The points of each exercise, corrections included and never below 0; empty if unknown."""
         if self.grade is None or not self.has_points:
             return {}
-        added = {a.exercise: a.points for a in self.adjustments}
+        added = {a.exercise: self.counting(a) for a in self.adjustments}
         return {e.name: _sum([e.points, added.get(e.name, 0)]) for e in self.grade.exercises}
 
     @property
@@ -96,11 +96,33 @@ class Row:
         """A person's correction of an exercise, or None."""
         return next((a for a in self.adjustments if a.exercise == exercise), None)
 
+    def counting(self, adjustment: Adjustment) -> float:
+        """The points by which a correction changes the total.
+
+        A correction may take away more than a later grading computes. Then only the computed points
+        are taken away, because points are never below 0. If the exercise was not graded, the
+        correction counts nothing.
+        """
+        computed = {e.name: e.points for e in self.grade.exercises} if self.grade else {}
+        if adjustment.exercise not in computed:
+            return 0.0
+        return max(adjustment.points, 0.0 - computed[adjustment.exercise])
+
     @property
     def adjustment(self) -> float:
-        """The sum of the corrections of graded exercises."""
-        graded = {e.name for e in self.grade.exercises} if self.grade else set()
-        return _sum([a.points for a in self.adjustments if a.exercise in graded])
+        """The sum of the corrections, as far as they count."""
+        return _sum([self.counting(adjustment) for adjustment in self.adjustments])
+
+    @property
+    def limits(self) -> Sequence[str]:
+        """A sentence for each correction that would make points negative, and counts less."""
+        if not self.has_points:
+            return []
+        return [
+            f"{a.exercise}: {limited(a.points, self.counting(a))}"
+            for a in self.adjustments
+            if a.exercise in self.points and self.counting(a) != a.points
+        ]
 
 
 def narrowed(row: Row, exercises: Collection[str]) -> Row:
@@ -186,6 +208,17 @@ def _harmless(text: str) -> str:
 
 
 # --- wording that several rooms share ------------------------------------------------------------
+
+
+def with_sign(points: float) -> str:
+    """The points of a correction with their sign: ``+1``, ``-0.5``."""
+    return f"{'+' if points > 0 else ''}{number(points)}"
+
+
+def limited(points: float, counting: float) -> str:
+    """Says that a correction by `points` changes the total only by `counting`."""
+    counts = f"the correction by {with_sign(points)} counts {with_sign(counting)}"
+    return f"{counts}: points are never below 0"
 
 
 def counted(count: float, noun: str) -> str:

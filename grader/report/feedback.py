@@ -35,6 +35,7 @@ class _Exercise:
     title: str
     points: float | None  # corrections included; None if the grader failed
     adjustment: Adjustment | None
+    counting: float  # the points by which the correction changes the total: see `Row.counting`
 
     @property
     def failed(self) -> Sequence[Finding]:
@@ -98,19 +99,16 @@ def _units(row: Row, visible: Grade, course: Course) -> Iterator[_Unit]:
     titles = {unit.name: unit.title for unit in course.units}
     points = row.points
     for unit, results in groupby(visible.exercises, key=lambda result: result.unit):
-        exercises = [
-            _exercise(result, points.get(result.name), row.correction(result.name), course)
-            for result in results
-        ]
+        exercises = [_exercise(result, points.get(result.name), row, course) for result in results]
         yield _Unit(unit, titles.get(unit, unit), exercises)
 
 
-def _exercise(
-    result: ExerciseResult, points: float | None, adjustment: Adjustment | None, course: Course
-) -> _Exercise:
+def _exercise(result: ExerciseResult, points: float | None, row: Row, course: Course) -> _Exercise:
     known = course.exercises.get(result.name)
     title = known.title if known else result.name
-    return _Exercise(verdict_of(result), title, points, adjustment)
+    adjustment = row.correction(result.name)
+    counting = row.counting(adjustment) if adjustment else 0.0
+    return _Exercise(verdict_of(result), title, points, adjustment, counting)
 
 
 @lru_cache(MANY)

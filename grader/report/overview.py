@@ -121,11 +121,10 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
 def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
     """The distribution of totals over equal ranges from zero to `most`.
 
-    A correction can move a total below or above all ranges. Such a total counts in the first or in
-    the last range.
+    A correction can move a total above all ranges. Such a total counts in the last range.
     """
     width = most / BARS
-    places = Counter(min(max(int(total / width), 0), BARS - 1) if width else 0 for total in totals)
+    places = Counter(min(int(total / width), BARS - 1) if width else 0 for total in totals)
     return tuple(Bar(k * width, (k + 1) * width, places[k]) for k in range(BARS))
 
 
@@ -264,6 +263,7 @@ def report_page(
             for one in students
             if one.row.status != "graded"
             or one.row.unlisted
+            or one.row.limits
             or (one.row.grade and one.row.grade.notes)
         ],
         slowest=numbers.slowest[:SLOWEST],

@@ -88,6 +88,7 @@ def grade_into(
         book.unfinished = GRADING
         book.exercises, book.assignment, book.roster = exercises, assignment, roster
         _record(book, plan, grades, report)
+        book.rename(_renamed(book, arrivals, roster))
         book.keep_only(kept)
         book.set_people(arrivals.people)
         book.conflicts = arrivals.conflicts
@@ -159,8 +160,11 @@ def grade_arrivals(
             for submission in new:
                 book.record(_grade(desk, submission), submission, key(submission))
                 graded[submission.student] = submission
+            if new:  # a group's submission may have replaced another of the group
+                book.drop_orphans()
             if renamed := _renamed(book, look, roster):
-                book.keep_only([g.student for g in book.grades() if g.student not in renamed])
+                book.rename(renamed)
+                book.keep_only([*(book.graded - renamed.keys())])
             book.set_people(_with_gone(look.people, book))
             settled = book.conflicts.keys() - look.conflicts.keys()
             book.conflicts = look.conflicts
@@ -169,19 +173,23 @@ def grade_arrivals(
             yield [row for row in rows if row.student in changed and row.grade is not None]
 
 
-def _renamed(book: Gradebook, look: Arrivals, roster: Roster) -> set[str]:
-    """Names from conflicts that are settled, if the student is now graded under another name."""
+def _renamed(book: Gradebook, look: Arrivals, roster: Roster) -> dict[str, str]:
+    """The new name of each student on the roster who is now graded under another name.
+
+    This happens after a conflict, or if another member submits for a group.
+    """
 
     def key(student: str, people: Mapping[str, Person]) -> str | None:
         return roster.find(people.get(student, Person()), student)
 
     graded = {student for one in look.submissions for student in one.members}
-    settled = book.conflicts.keys() - look.conflicts.keys() - graded
-    if not settled:
-        return set()
-    keys_of_graded = {key(student, look.people) for student in graded} - {None}
+    gone = (book.conflicts.keys() | book.graded) - look.conflicts.keys() - graded
+    if not gone:
+        return {}
+    names = {key(student, look.people): student for student in graded}
     before = book.people()
-    return {student for student in settled if key(student, before) in keys_of_graded}
+    found = {student: key(student, before) for student in gone}
+    return {student: names[k] for student, k in found.items() if k is not None and k in names}
 
 
 def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:

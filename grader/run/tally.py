@@ -116,11 +116,11 @@ class Tally:
         pace = f" ({_paced(self.seconds / self.graded)})" if self.graded else ""
         mean, most = mean_of(rows)
         left_out = sum(row.status == CONFLICT for row in rows)
-        conflicts = f"; {counted(left_out, 'student')} in a conflict" if left_out else ""
-        average = "" if mean is None else f"; mean {mean:.1f} of {number(most)}"
+        conflicts = f"{counted(left_out, 'student')} in a conflict" if left_out else ""
+        average = "" if mean is None else f"mean {mean:.1f} of {number(most)}"
         return (
             f"{counted(self.done, 'submission')} {graded} in {duration(self.seconds)}{pace}: "
-            f"{self.outcomes}{conflicts}{average}"
+            f"{_joined(self.outcomes, conflicts, average)}"
         )
 
 

@@ -170,6 +170,9 @@ def test_grading_again_needs_no_files_and_keeps_the_old_grades(
     ran = grader("grade", "--again", *out)
     assert ran.code == 0
     assert "1 of 2 grades changed" in ran.out
+    assert f"to mail from: {tmp_path / 'out' / 'changes.csv'}" in ran.out
+    (_, line) = (tmp_path / "out" / "changes.csv").read_text("utf-8").splitlines()
+    assert line.startswith("bob,,,,0,")
     (ada, (_, bob)) = cells(tmp_path / "out", "student", "total")
     assert ada == ("ada", "2")
     assert 0 < float(bob) < 2
@@ -288,14 +291,48 @@ def test_a_dry_run_shows_a_conflict_as_the_grading_would(grader: Grader, collidi
     ]
 
 
-def test_where_all_are_in_a_conflict_nothing_is_graded(
+def test_where_all_are_in_a_conflict_it_is_shown_as_in_a_larger_class(
     grader: Grader, colliding: Path, tmp_path: Path
 ) -> None:
     (colliding / "bob.py").unlink()
     for goes in (("--out", tmp_path / "out"), ("--dry-run",)):
         ran = grader("grade", colliding, *goes, "--course", TINY)
-        assert (ran.code, ran.err) == (2, f"grader: {ONE_NAME.format(colliding)}\n")
-    assert not (tmp_path / "out").exists()
+        assert (ran.code, ran.err) == (1, "")
+        assert ran.out.count(ONE_NAME.format(colliding)) == 1
+        assert goes[0] == "--dry-run" or ran.out.endswith(": 1 student in a conflict\n")
+    assert cells(tmp_path / "out", "student", "status") == [("ada", "conflict")]
+    assert ONE_NAME.format(colliding) in unescape(
+        (tmp_path / "out" / "report.html").read_text("utf-8")
+    )
+
+
+GROUP = "id,name,email,group\ns1,Jane,jane@x,red\ns2,Bob,bob@x,red\ns3,Cleo,cleo@x,red\n"
+
+
+def test_a_member_submits_for_the_group_and_corrections_stay_personal(
+    grader: Grader, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(GROUP, "utf-8")
+    place, out = folder(tmp_path / "class", jane=CENTER), tmp_path / "out"
+    options = ("--only", "center", "--course", TINY, "--roster", tmp_path / "roster.csv")
+    call = ("grade", place, "--out", out, *options)
+    ran = grader(*call)
+    line = "'jane' (s1 Jane) submitted for a group: s2 Bob and s3 Cleo get the same grade"
+    assert (ran.code, line in ran.out, "1 submission in" in ran.out) == (0, True, True)
+    assert line in grader("grade", place, "--dry-run", *options).out
+    columns = ("student", "submission", "total")
+    assert cells(out, *columns) == [(key, "jane", "2") for key in ("s1", "s2", "s3")]
+    why = ("--reason", "helped nobody", "--course", TINY)
+    assert grader("adjust", out, "bob@x", "center", "-0.5", *why).code == 0
+    folder(place, bob=CENTER)  # the same text
+    assert grader(*call).code == 0
+    assert cells(out, *columns) == [("s1", "bob", "2"), ("s2", "bob", "1.5"), ("s3", "bob", "2")]
+    folder(place, bob=WRONG)
+    assert grader(*call).code == 1
+    assert cells(out, "student", "status") == [(key, "conflict") for key in ("s1", "s2", "s3")]
+    (place / "bob.py").unlink()
+    assert grader(*call).code == 0
+    assert cells(out, *columns) == [("s1", "jane", "2"), ("s2", "jane", "1.5"), ("s3", "jane", "2")]
 
 
 def test_a_conflict_hides_an_earlier_grade_and_loses_none(
@@ -454,6 +491,45 @@ def test_what_arrives_in_a_conflict_is_left_out_until_it_is_settled(
     assert cells(out, "student", "total") == [("ada", "2"), ("bob", "0")]
 
 
+def test_a_correction_stays_with_a_student_who_gets_another_name(
+    grader: Grader, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(GROUP.replace("red", ""), "utf-8")
+    place, out = folder(tmp_path / "class", jane=CENTER), tmp_path / "out"
+    options = ("--only", "center", "--course", TINY, "--roster", tmp_path / "roster.csv")
+    call = ("grade", place, "--out", out, *options)
+    assert grader(*call).code == 0
+    why = ("--reason", "late", "--course", TINY)
+    assert grader("adjust", out, "jane", "center", "-0.5", *why).code == 0
+    (tmp_path / "roster.csv").write_text(GROUP, "utf-8")
+    assert grader(*call).code == 0
+    assert cells(out, "student", "total") == [("s1", "1.5"), ("s2", "2"), ("s3", "2")]
+
+
+def test_a_groups_earlier_submission_does_not_come_back_when_it_is_graded_again(
+    grader: Grader, tiny: Course, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(GROUP, "utf-8")
+    roster = read_roster(tmp_path / "roster.csv")
+    place, out = folder(tmp_path / "in", jane=CENTER), tmp_path / "out"
+    seed = tiny.hidden_seed()
+    order = Order(tiny, seed, tiny.tests_of(), ("center",), isolation="weak")
+    stop = Event()
+    rows = grade_arrivals(out, order, arriving(place, tiny, roster, stop), roster=roster)
+    try:
+        assert {row.total for row in next(rows)} == {2}
+        folder(place, bob=CENTER)
+        next(rows)
+        (place / "jane.py").unlink()
+        folder(place, bob=WRONG)
+        assert {row.total for row in next(rows)} == {0}
+    finally:
+        stop.set()
+        rows.close()
+    assert grader("grade", "--again", "--out", out, "--course", TINY).code == 0
+    assert cells(out, "submission", "total") == [("bob", "0")] * 3
+
+
 ADA = "id,name,email\n1,Ada A,ada@x\n"
 
 
@@ -466,7 +542,7 @@ def test_whose_conflict_is_settled_under_another_name_has_one_row(
     call = ("grade", place, "--out", out, *options)
     assert grader(*call).code == 0
     folder(place, **{"1": WRONG})
-    assert (grader(*call).code, cells(out, "student", "status")) == (2, [("ada", "graded")])
+    assert (grader(*call).code, cells(out, "student", "status")) == (1, [("1", "conflict")])
     folder(place, bob=CENTER)
     assert grader(*call).code == 1
     (place / "ada.py").unlink()

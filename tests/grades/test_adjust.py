@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grader.grades.gradebook import existing_gradebook, open_gradebook
+from grader.grades.table import gradebook_csv
 from grader.intake import Roster, Submission
-from grader.records.rows import Adjustment, Person
+from grader.records.rows import Adjustment, Person, Row
 from grader.wire import SourceText
 from tests.conftest import Grader
 from tests.grades.test_gradebook import EXERCISES, grade_of
@@ -283,6 +287,63 @@ def test_a_call_names_one_correction_or_a_table(
 ) -> None:
     code, said = adjust(cold_grader, book, *arguments)
     assert (code, told in said, said.count("\n")) == (2, True, 1)
+
+
+# --- never below zero ----------------------------------------------------------------------------
+
+
+def test_a_stricter_test_after_a_correction_leaves_no_negative_points(
+    cold_grader: Grader, book: Path
+) -> None:
+    adjust(cold_grader, book, "ada", "weigh", "-0.9", "--reason", "late")
+    with existing_gradebook(book, "tiny") as opened:
+        opened.put_aside()
+        opened.record(grade_of("ada", 1, 0.833))
+        opened.write_files()
+    keys = ("total", "weigh", "adjustment")
+    assert [row(book, "ada")[key] for key in keys] == ["1", "0", "-0.833"]
+    line = "the correction by -0.9 counts -0.833: points are never below 0\n"
+    _, told = adjust(cold_grader, book, "ada", "center", "+2", "--reason", "a bonus")
+    assert f"weigh: {line}" in told
+    ran = cold_grader("diff", book, "--course", TINY)
+    assert "  weigh  0.1 → 0\n    the correction by -0.9 still counts on top (late). " in ran.out
+    assert f"    {line}" in ran.out
+    assert cold_grader("report", book, "--course", TINY).code == 0
+    assert f"weigh: {line.strip()}" in (book / "report.html").read_text("utf-8")
+    page = (book / "feedback" / "ada.html").read_text("utf-8")
+    assert "−0.9: late (this counts −0.833: points are never below 0)" in page
+    export = ("export", book, "--to", "gradescope", "--course", TINY)
+    assert cold_grader(*export).code == 0
+    results = json.loads((book / "gradescope" / "ada" / "results.json").read_bytes())
+    assert results["score"] == 3
+    assert f"weigh: {line.strip()}" in results["output"]
+
+
+def test_a_bonus_above_the_maximum_stays_possible(cold_grader: Grader, book: Path) -> None:
+    adjust(cold_grader, book, "ada", "weigh", "+3", "--reason", "a bonus")
+    assert [row(book, "ada")[key] for key in ("total", "weigh")] == ["5", "4"]
+
+
+thousandths = st.integers(0, 2_000).map(lambda n: n / 1000)
+corrections_of = st.integers(-3_000, 3_000).map(lambda n: n / 1000)
+
+
+@given(
+    st.lists(thousandths, min_size=2, max_size=2),
+    st.dictionaries(st.sampled_from([*EXERCISES, "gone"]), corrections_of),
+)
+def test_a_total_is_what_its_line_sums_to_and_never_negative(
+    computed: list[float], added: dict[str, float]
+) -> None:
+    adjustments = tuple(Adjustment(name, points, "why") for name, points in added.items())
+    one = Row("ada", grade_of("ada", *computed), Person(), adjustments)
+    (line,) = csv.DictReader(io.StringIO(gradebook_csv([one], EXERCISES)))
+    points = [round(1000 * float(line[name])) for name in EXERCISES]
+    assert min(points) >= 0
+    assert round(1000 * float(line["total"])) == sum(points)
+    assert sum(points) == round(1000 * (sum(computed) + float(line["adjustment"] or 0)))
+    short = [name for name in EXERCISES if added.get(name, 0) + computed[EXERCISES.index(name)] < 0]
+    assert sorted(line.partition(":")[0] for line in one.limits) == short
 
 
 # --- forget --------------------------------------------------------------------------------------

@@ -188,6 +188,88 @@ def test_a_program_gets_the_same(cold_grader: Grader, tmp_path: Path) -> None:
     assert [one["name"] for one in ada["exercises"]] == ["center"]
 
 
+# --- the same reason -----------------------------------------------------------------------------
+
+
+def regraded(folder: Path) -> Path:
+    """A class in which a mended test gave six students points, and dan fails another exercise."""
+    names = ("ada", "bob", "cleo", "dan", "eve", "finn")
+    folder = write(folder, *(with_test(grade_of(n, 0, 1), "failed", points=0) for n in names))
+    with open_gradebook(folder, "tiny") as book:
+        book.set_people({n: Person(f"s-{n}", n.title(), f"{n}@x.edu") for n in names})
+        book.put_aside()
+    new = [grade_of(n, 1.167, 1) for n in names if n not in ("dan", "eve")]
+    return write(folder, *new, grade_of("eve", 1.5, 1), grade_of("dan", 1.167, 0))
+
+
+def test_students_whose_points_changed_for_one_reason_are_listed_together(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    assert diff(cold_grader, regraded(tmp_path / "out")) == (
+        "center: It: failed → passed for 6 students, +1.167 to +1.5\n"
+        "  ada 1 → 2.167, bob 1 → 2.167, cleo 1 → 2.167, dan 1 → 1.167, eve 1 → 2.5 and 1 more\n"
+        "\n"
+        "dan  1 → 1.167\n"
+        "  center  0 → 1.167, as above\n"
+        "  weigh  1 → 0\n"
+        "    It: passed, with another weight\n"
+        "\n"
+        "6 of 6 grades changed\n"
+    )
+
+
+def test_equal_changes_are_told_as_one_number(cold_grader: Grader, tmp_path: Path) -> None:
+    names = [f"student{n:02}" for n in range(11)]
+    failed = [with_test(grade_of(n, 0, 1), "failed", points=0) for n in names]
+    old = write(tmp_path / "old", *failed)
+    new = write(tmp_path / "new", *(grade_of(n, 1.17, 1) for n in names))
+    told = diff(cold_grader, old, new)
+    assert told.startswith("center: It: failed → passed for 11 students, +1.17 each\n")
+    assert told.endswith("11 of 11 grades changed\n")
+
+
+def test_a_corrected_student_is_listed_alone_too(cold_grader: Grader, tmp_path: Path) -> None:
+    folder = regraded(tmp_path / "out")
+    with open_gradebook(folder, "tiny") as book:
+        book.adjust("ada", Adjustment("center", 0.5, "a faulty test"))
+    told = diff(cold_grader, folder)
+    assert "for 5 students" in told
+    assert "ada  1.5 → 2.667\n" in told
+    assert "still counts on top (a faulty test)" in told
+
+
+def test_points_that_moved_from_one_exercise_to_another_are_a_change(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    old = write(tmp_path / "old", grade_of("ada", 2, 1))
+    new = write(tmp_path / "new", grade_of("ada", 1, 2))
+    told = diff(cold_grader, old, new)
+    assert "no grade changed" not in told
+    assert "ada  3 → 3\n  center  2 → 1\n  weigh  1 → 2\n" in told
+
+
+def test_a_table_to_mail_from_has_a_line_for_each_student(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    folder = regraded(tmp_path / "out")
+    told = diff(cold_grader, folder, "--csv", tmp_path / "mail.csv")
+    assert told.endswith(f"{tmp_path / 'mail.csv'}\n")
+    lines = (tmp_path / "mail.csv").read_text("utf-8").splitlines()
+    assert lines[:2] == [
+        "student,id,name,email,before,after,change,reasons",
+        "ada,s-ada,Ada,ada@x.edu,1,2.167,1.167,center 0 → 1.167 (It: failed → passed)",
+    ]
+    assert lines[4].startswith(
+        'dan,s-dan,Dan,dan@x.edu,1,1.167,0.167,"center 0 → 1.167 (It: failed '
+    )
+    assert "); weigh 1 → 0 (It: " in lines[4]
+    assert diff(cold_grader, folder, "--csv", "-").splitlines() == lines
+    hidden = diff(cold_grader, folder, "--csv", "-", "--anonymous")
+    assert not re.search("ada|x.edu", hidden)
+    ran = cold_grader("diff", folder, "--csv", "-", "--json", "--course", TINY)
+    assert (ran.code, "exclude each other" in ran.err) == (2, True)
+
+
 # --- what counts as a change ---------------------------------------------------------------------
 
 

@@ -19,6 +19,8 @@ from grader.grading.order import Order
 from grader.inspection.cases import CallReader
 from grader.inspection.explanation import excerpts_of_answer
 from grader.intake import Arrivals, Submission
+from grader.records.grade import SubmissionStatus
+from grader.records.rows import Adjustment
 from grader.run.batch import grade_into
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import StudentCall
@@ -291,6 +293,57 @@ def test_a_grade_from_another_processor_is_told(
     )
 
 
+# --- all that was lost ---------------------------------------------------------------------------
+
+
+def test_without_a_test_all_lost_points_are_listed(grader: Grader, graded: Graded) -> None:
+    out = graded(WRONG)
+    ran = grader("explain", out, "bob", "--course", TINY)
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert re.fullmatch(r"bob  [\d.]+ of 10 points", lines[0])
+    shown = [line.split()[0] for line in lines if re.match("  [a-zA-Z]", line)]
+    assert shown == ["center", "weigh", "Projection"]
+    assert "    The exercise is not there yet: missing" in lines
+    assert any(re.search(r": failed, lost [\d.]+$", line) for line in lines)
+    assert lines[-1].startswith(f"to run a test again: grader explain {out} bob center/test_")
+
+
+def test_where_all_tests_passed_explain_says_so(grader: Grader, graded: Graded) -> None:
+    out = graded(WRONG)
+    ran = grader("explain", out, "bob", "staircase", "--course", TINY)
+    assert (ran.code, ran.err) == (0, "")
+    assert re.search(r"  staircase  1 of 1\n    all \d+ tests passed\n", ran.out)
+    told = json.loads(grader("explain", out, "bob", "staircase", "--course", TINY, "--json").out)
+    (staircase,) = told["exercises"]
+    assert (staircase["points"], staircase["max"], staircase["tests"]) == (1, 1, [])
+
+
+def test_what_an_instructor_added_or_took_away_is_listed(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("ada", 2, 0.833))
+        book.adjust("ada", Adjustment("weigh", -0.9, "late"))
+    ran = cold_grader("explain", tmp_path, "ada", "--course", TINY)
+    assert ran.out.startswith("ada  2 of 4 points\n  weigh  0 of 2\n")
+    assert "    corrected by -0.9: late\n" in ran.out
+    assert "    the correction by -0.9 counts -0.833: points are never below 0\n" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [("empty", 0, "no file was submitted"), ("grader_error", 2, "the grader failed on ada")],
+)
+def test_a_submission_without_tests_is_explained_as_such(
+    cold_grader: Grader, tmp_path: Path, status: SubmissionStatus, code: int, told: str
+) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("ada", 0, 0, status=status, message="no file was submitted"))
+    ran = cold_grader("explain", tmp_path, "ada", "--course", TINY)
+    assert (ran.code, told in ran.out + ran.err) == (code, True)
+
+
 # --- what is refused -----------------------------------------------------------------------------
 
 
@@ -303,7 +356,6 @@ def test_a_grade_from_another_processor_is_told(
         ("bob", "basics", "basics is a unit"),
         ("bob", "exists", "'exists' may be center/exists, staircase/exists"),
         ("bob", "center/exists", "center/exists passed, and it runs no test"),
-        ("bob", "staircase", "all tests of staircase passed: name one of them, staircase/test_"),
     ],
 )
 def test_what_cannot_be_found_is_told_with_what_is_near(

@@ -667,10 +667,117 @@ def test_a_group_of_the_roster_gets_the_grade_of_its_submission(
     assert [one.members for one in arrived.submissions] == [("cleo",), ("s1", "s2")]
 
 
+TEAM = (
+    "id,name,email,group",
+    *("s1,Jane Doe,jane@x,7", "s2,Bob Roe,bob@x,7", "s3,Cleo Poe,cleo@x,7", "s4,Dan,dan@x,"),
+)
+
+
+def team_of(tmp_path: Path, tiny: Course, **texts: str) -> Arrivals:
+    """What arrives from a class with a group of three, and what it submitted."""
+    folder(tmp_path / "class", {f"{name}/basics.py": text for name, text in texts.items()})
+    return take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *TEAM))
+
+
+def test_a_member_submits_for_a_group_under_their_own_name(tmp_path: Path, tiny: Course) -> None:
+    arrived = team_of(tmp_path, tiny, jane=TEXT, dan=TEXT)
+    assert [one.members for one in arrived.submissions] == [("dan",), ("s1", "s2", "s3")]
+    assert (
+        "'jane' (s1 Jane Doe) submitted for a group: s2 Bob Roe and s3 Cleo Poe get the same grade"
+    ) in arrived.notices
+    assert not any("without a submission" in line for line in arrived.notices)
+
+
+def test_the_member_who_submitted_is_known_to_the_learning_system(
+    tmp_path: Path, tiny: Course, download: Download
+) -> None:
+    path = download({"doejane_7_70_hw.py": TEXT, "dan_8_80_hw.py": TEXT})
+    arrived = take_in([path], tiny, roster_of(tmp_path, *TEAM))
+    assert {key: arrived.people[key].canvas for key in ("s1", "s2")} == {"s1": "7", "s2": ""}
+
+
+def test_two_members_with_one_text_are_no_conflict(tmp_path: Path, tiny: Course) -> None:
+    arrived = team_of(tmp_path, tiny, jane=TEXT, bob=f"{TEXT}\n", dan=TEXT)
+    assert [(one.student, one.members) for one in arrived.submissions] == [
+        ("bob", ("s1", "s2", "s3")),
+        ("dan", ("dan",)),
+    ]
+    assert not arrived.conflicts
+    assert (
+        "'jane' (s1 Jane Doe) has the same text as 'bob' (s2 Bob Roe): the members of a group "
+        "share one grade"
+    ) in arrived.notices
+
+
+def test_two_members_with_different_texts_are_a_conflict_of_the_whole_group(
+    tmp_path: Path, tiny: Course
+) -> None:
+    arrived = team_of(tmp_path, tiny, jane=TEXT, bob="x = 1", dan=TEXT)
+    assert [one.student for one in arrived.submissions] == ["dan"]
+    (why,) = {*arrived.conflicts.values()}
+    assert {*arrived.conflicts} == {"s1", "s2", "s3"}
+    assert why.startswith(
+        "'bob' (s2 Bob Roe) and 'jane' (s1 Jane Doe) are of one group, with different texts: keep "
+        "only one; if the roster's groups are not teams"
+    )
+
+
+def test_a_member_whose_file_cannot_be_read_takes_nothing_from_the_group(
+    tmp_path: Path, tiny: Course
+) -> None:
+    folder(tmp_path / "class", {"jane.docx": "PK", "bob.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *TEAM))
+    assert [(one.student, one.members) for one in arrived.submissions] == [
+        ("bob", ("s1", "s2", "s3"))
+    ]
+    assert any("'jane' (s1 Jane Doe) cannot be read" in line for line in arrived.notices)
+
+
+def test_a_member_with_two_files_of_one_name_is_told_with_their_places(
+    tmp_path: Path, tiny: Course
+) -> None:
+    folder(tmp_path / "class", {"jane/basics.py": TEXT, "jane.py": "x = 1", "dan.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *TEAM))
+    assert [one.student for one in arrived.submissions] == ["dan"]
+    assert {*arrived.conflicts} == {"s1", "s2", "s3"}
+    assert "two submissions are called 'jane': " in arrived.conflicts["s2"]
+
+
+def test_a_member_stands_in_for_a_group_whose_file_cannot_be_read(
+    tmp_path: Path, tiny: Course
+) -> None:
+    folder(tmp_path / "class", {"7.docx": "PK", "jane.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *TEAM))
+    assert [(one.student, one.members) for one in arrived.submissions] == [
+        ("jane", ("s1", "s2", "s3"))
+    ]
+
+
+def test_the_text_of_a_group_and_the_same_text_of_a_member_are_one(
+    tmp_path: Path, tiny: Course
+) -> None:
+    arrived = team_of(tmp_path, tiny, **{"7": TEXT, "jane": TEXT})
+    assert [(one.student, one.members) for one in arrived.submissions] == [
+        ("7", ("s1", "s2", "s3"))
+    ]
+    assert not arrived.conflicts
+
+
+def test_two_submissions_of_a_groups_name_with_different_texts_are_a_conflict(
+    tmp_path: Path, tiny: Course
+) -> None:
+    lines = [line.replace(",7", ",Team 7") for line in TEAM]
+    folder(tmp_path / "class", {"team7/basics.py": TEXT, "Team_7/basics.py": "x = 1"})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *lines))
+    assert (arrived.submissions, {*arrived.conflicts}) == ((), {"s1", "s2", "s3"})
+
+
 def test_a_student_with_two_submissions_is_told_with_both(tmp_path: Path, tiny: Course) -> None:
     folder(tmp_path / "class", {"s1/basics.py": TEXT, "jane/basics.py": TEXT})
-    with pytest.raises(CallError, match="two grades, of 'jane' and of 's1': keep only one"):
-        take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *CLASS))
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *CLASS))
+    assert arrived.submissions == ()
+    (why,) = {*arrived.conflicts.values()}
+    assert "two grades, of 'jane' and of 's1': keep only one" in why
 
 
 def test_who_is_in_a_conflict_is_left_out_and_is_neither_absent_nor_a_stranger(

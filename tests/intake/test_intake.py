@@ -17,7 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.course.course import Course
-from grader.intake import Submission, find_submissions, read_submission, take_in
+from grader.intake import (
+    NO_ROSTER,
+    Roster,
+    Submission,
+    find_submissions,
+    read_submission,
+    take_in,
+)
 from grader.intake import files as limits
 from grader.intake.files import (
     NO_TEXT,
@@ -29,6 +36,7 @@ from grader.intake.files import (
 )
 from grader.intake.names import MAX_SHOWN, shown
 from grader.records.faults import CallError
+from grader.records.rows import Person
 
 TEXT = "def center(x):\n    return x - x.mean()\n"
 
@@ -158,6 +166,60 @@ def test_the_current_folder_gives_its_own_name(
 ) -> None:
     monkeypatch.chdir(write(tmp_path / "ada" / "basics.py").parent)
     assert names(find_submissions([Path()], tiny)) == {"ada": ["basics.py"]}
+
+
+# --- what is no class ----------------------------------------------------------------------------
+
+
+def configuration(place: Path, folders: int) -> Path:
+    """A folder like ``/etc``: nothing in it was written for an exercise."""
+    for number in range(folders):
+        write(place / f"service{number:02}" / "main.conf", "port = 80")
+    (place / "empty.d").mkdir(parents=True)
+    write(place / "python3" / "debian_config.py")
+    write(place / "hosts")
+    return place
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path, tiny: Course) -> None:
+    place = configuration(tmp_path / "etc", 40)
+    told = (
+        f"{place} is no folder of submissions: 40 of 42 folders in it hold files, but no .py file, "
+        r"no notebook, no zip and no document \(service00, service01, service02 and 37 more\)"
+    )
+    with pytest.raises(CallError, match=told):
+        take_in([place], tiny)
+
+
+@pytest.mark.parametrize(
+    ("roster", "folders"),
+    [
+        pytest.param(Roster((Person("service07"),)), 40, id="a roster knows a student"),
+        pytest.param(NO_ROSTER, 19, id="it is small"),
+    ],
+)
+def test_a_class_may_look_like_something_else(
+    tmp_path: Path, tiny: Course, roster: Roster, folders: int
+) -> None:
+    arrived = take_in([configuration(tmp_path / "class", folders)], tiny, roster)
+    assert len(arrived.submissions) == folders + 2
+
+
+@pytest.mark.parametrize(
+    "wrong", ["empty/", "basics.py", "answers.docx", "answers.rar", "basics.py.txt", "basics.ipynb"]
+)
+def test_a_class_with_one_good_submission_is_not_refused(
+    tmp_path: Path, tiny: Course, wrong: str
+) -> None:
+    place = tmp_path / "class"
+    write(place / "ada" / "basics.py")
+    for number in range(60):
+        path = place / f"student{number:02}" / wrong
+        if wrong.endswith("/"):
+            path.mkdir(parents=True)
+        else:
+            write(path, "\0 def")
+    assert len(take_in([place], tiny).submissions) == 61
 
 
 # --- what is left out ----------------------------------------------------------------------------

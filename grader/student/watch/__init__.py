@@ -51,8 +51,7 @@ def run_watch(
     if plain:
         from grader.student.watch.plain import watch
 
-        # A student may stop with Ctrl-C, or by closing the pipe that reads the output.
-        with closing(checks), suppress(KeyboardInterrupt, BrokenPipeError):
+        with closing(checks), suppress(KeyboardInterrupt):  # a student may stop with Ctrl-C
             watch(lesson, name, checks, first_run=first_run, poll=poll)
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
