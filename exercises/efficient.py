@@ -240,7 +240,7 @@ def flash_attention(
             too slow for the largest test.
         large: Scores may be as large as ±200, and all scores of a query may be near -200.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        dtype: float64 in, float64 out, in full precision.
+        dtype: float64 in, float64 out, in full precision, though the root may be taken in float32.
         unchanged: `queries`, `keys` and `values` stay as they were.
 
     Example: every query gives the three keys scores of 0, ln 2 and ln 3, so that their weights are
@@ -358,7 +358,7 @@ def attention_backward(
             much as the forward pass. What Python and NumPy compute is not counted, so at most 32
             numbers may leave torch.
         large: Scores may be as large as ±110, and all scores of a query may be near -110.
-        dtype: float64 in, float64 out, in full precision.
+        dtype: float64 in, float64 out, in full precision, though the root may be taken in float32.
         unchanged: `queries`, `keys`, `values` and `grad_output` stay as they were.
 
     Example: the queries are zero, so each token gives both keys the weight 1/2, and the output is

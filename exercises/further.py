@@ -213,7 +213,7 @@ class LatentCachedAttention(nn.Module):
         d_latent: int, the number of features of a latent, small or large.
 
     Takes:
-        x: (batch, tokens, d_in), the new tokens; with the past, there are at most 256 tokens.
+        x: (batch, tokens, d_in), the new tokens.
         cache: (batch, seen, d_latent), the cache of an earlier call, or None if there is no past.
 
     Returns:
@@ -223,6 +223,7 @@ class LatentCachedAttention(nn.Module):
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         cache: The cache holds W_down(x) of all tokens so far, unchanged, the oldest token first.
+        length: With the past, a text may have any length up to 256 tokens.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
         bias: Only the last layer has a bias. Nothing else is learned.
@@ -298,7 +299,7 @@ class RotaryAttention(nn.Module):
             d_out / num_heads is even.
 
     Takes:
-        x: (batch, tokens, d_in), the new tokens; with the past, there are at most 128 tokens.
+        x: (batch, tokens, d_in), the new tokens.
         cache: the pair (keys, values) of an earlier call, of shapes
             (batch, num_heads, seen, head_dim), (batch, num_heads, seen, head_dim), or None if
             there is no past.
@@ -311,6 +312,7 @@ class RotaryAttention(nn.Module):
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        length: With the past, a text may have any length up to 128 tokens.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
         bias: W_query, W_key and W_value have no bias; the last layer has a bias. Nothing else is
@@ -417,9 +419,9 @@ class LlamaBlock(nn.Module):
     >>> block = LlamaBlock(2, 1, 3)
     >>> for weight in block.parameters():
     ...     _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.5)
-    >>> block(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])).detach()
-    tensor([[[2.5238, 0.5132],
-             [0.7584, 3.2777]]])
+    >>> block(torch.tensor([[[6.0, 0.0], [0.0, 12.0]]])).detach()
+    tensor([[[ 7.5402,  0.5012],
+             [ 0.7432, 13.2984]]])
 
     Source: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models", section
     2.2, https://arxiv.org/abs/2302.13971. The bias of the attention's last layer is this kit's
@@ -449,7 +451,7 @@ class EncoderDecoderBlock(nn.Module):
     GELU. Each norm is a layer norm with a gain, a shift and an eps of 1e-5.
 
     cross gets the context without a norm, because the encoder that computed the context ends with a
-    norm. There is no dropout, and no limit to the length of a sentence.
+    norm. There is no dropout.
 
     You may build the block from your earlier answers, write it all in one class, or use
     `nn.LayerNorm` and `nn.GELU`.
@@ -480,6 +482,7 @@ class EncoderDecoderBlock(nn.Module):
             lie near -800.
         hidden: The content of a hidden token of the context changes no output. Scores may lie near
             -800.
+        length: Both sentences may have any length, and each call may have other lengths.
         norms: Each of the three norms learns a gain and a shift of its own.
         eps: The norms add 1e-5 to the variance. This matters if all features of a token are nearly
             the same.
@@ -488,8 +491,8 @@ class EncoderDecoderBlock(nn.Module):
         bias: Queries, keys and values have no bias; both output layers and both layers of the
             feed-forward network have a bias. Nothing else is learned.
         device: After a move to another device, the module takes inputs and the mask from there.
-        dtype: After `.double()`, everything is computed in float64, though the root of the scale
-            may be taken in float32.
+        dtype: After `.double()`, everything is computed in float64, though a root may be taken in
+            float32.
         unchanged: `x`, `context` and `context_mask` stay as they were.
         gradients: Gradients flow to both sequences and to every parameter.
 

@@ -184,6 +184,8 @@ class GPT(nn.Module):
             number of tokens.
         bias: Queries, keys and values have no bias. Every other linear layer of a block has one,
             and every norm has a gain and a shift. Nothing else is learned.
+        eps: All norms add 1e-5 to the variance. This matters if all features of a token are nearly
+            the same.
         dropout: In training, attention weights are dropped, unless `dropout` is 0. You may drop in
             other places too.
         eval: After `.eval()` nothing is dropped.
@@ -465,6 +467,8 @@ class CachedGPT(nn.Module):
         tied: The output uses the token table itself, as in `GPT`, and has no bias.
         bias: Queries, keys and values have no bias. Every other linear layer of a block has one,
             and every norm has a gain and a shift. Nothing else is learned.
+        eps: All norms add 1e-5 to the variance. This matters if all features of a token are nearly
+            the same.
         dropout: Nothing is ever dropped, whatever `dropout` is, not even in training.
         device: Masks and positions are on the module's device: they are buffers, or are built on
             the device of the ids.

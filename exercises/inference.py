@@ -199,7 +199,7 @@ class CachedAttention(nn.Module):
         num_heads: int, the number of heads of queries, keys and values.
 
     Takes:
-        x: (batch, tokens, d_in), the new tokens; with the past, there are at most 256 tokens.
+        x: (batch, tokens, d_in), the new tokens.
         cache: the pair (keys, values) of an earlier call, of shapes
             (batch, num_heads, seen, head_dim), (batch, num_heads, seen, head_dim), or None if
             there is no past.
@@ -212,6 +212,7 @@ class CachedAttention(nn.Module):
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        length: With the past, a text may have any length up to 256 tokens.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
         bias: W_query, W_key and W_value have no bias; the last layer has a bias. Nothing else is

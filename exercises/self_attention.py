@@ -208,7 +208,7 @@ def scaled_dot_product_attention(
         hidden: A hidden key gets no weight at all, even where all visible scores are near -1000;
             hidden scores are at most 80 higher than visible ones.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        dtype: float64 in, float64 out, in full precision.
+        dtype: float64 in, float64 out, in full precision, though the root may be taken in float32.
         unchanged: `queries`, `keys`, `values` and `mask` stay as they were.
         gradients: Gradients flow back to `queries`, `keys` and `values`.
 

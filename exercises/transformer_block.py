@@ -347,8 +347,8 @@ class TransformerBlock(nn.Module):
         eval: After `.eval()` nothing is dropped.
         device: The mask is on the module's device: it is a buffer, or is built on the input's
             device.
-        dtype: After `.double()`, everything is computed in float64, though the root of the scale
-            may be taken in float32.
+        dtype: After `.double()`, everything is computed in float64, though a root may be taken in
+            float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
@@ -358,9 +358,9 @@ class TransformerBlock(nn.Module):
     >>> block = TransformerBlock(4, 2, 6, 4, 0.0)
     >>> for weight in block.parameters():
     ...     _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.1)
-    >>> block(torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0]]])).detach()
-    tensor([[[1.5854, 0.2540, 0.2540, 1.5854],
-             [0.3071, 2.5398, 1.3613, 1.4704]]])
+    >>> block(torch.tensor([[[8.0, 0.0, 0.0, 8.0], [0.0, 16.0, 8.0, 8.0]]])).detach()
+    tensor([[[ 8.5854,  0.2540,  0.2540,  8.5854],
+             [ 0.3070, 16.5399,  8.3653,  8.4664]]])
 
     Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners" (GPT-2),
     section 2.3, https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf;

@@ -343,6 +343,17 @@ def test_latent_cached_attention_keeps_latents(student, reference, make):
     assert_agrees(cache, ours(x)[1], what="the cache after four tokens and three more")
 
 
+@rung.property("LatentCachedAttention", rules=("length",))
+def test_latent_cached_attention_takes_a_long_text(student, reference, make):
+    """A last token may come after 255 others."""
+    theirs, ours = two_latent_modules(student, reference)
+    x = make.normal(batch=2, tokens=256, d_in=5)
+    _out, cache = theirs(x[:, :255])
+    out, _cache = theirs(x[:, 255:], cache)
+    what = "the output for 1 token after 255"
+    assert_agrees(out, ours(x)[0][:, 255:], within=REORDERED, what=what)
+
+
 @rung.property("LatentCachedAttention", rules=("none",))
 def test_latent_cached_attention_takes_none_for_no_past(student, reference, make):
     """Passing None for the cache is the same as leaving it out."""
@@ -453,9 +464,9 @@ THREE_TOKENS = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]]])
 SLOW = [2, 3, 6, 7, 10, 11]
 
 
-def two_rotary_modules(student, reference):
-    """The student's module and ours, of three heads of four features, with the same weights."""
-    theirs, ours = student.RotaryAttention(5, 12, 3), reference.RotaryAttention(5, 12, 3)
+def two_rotary_modules(student, reference, d_out=12):
+    """The student's module and ours, of three heads, with the same weights."""
+    theirs, ours = (who.RotaryAttention(5, d_out, 3) for who in (student, reference))
     adopt(theirs, ours)
     return theirs, ours
 
@@ -516,6 +527,17 @@ def test_rotary_attention_token_by_token(student, reference, make):
         assert_agrees(out, expected, within=REORDERED, what=what)
 
 
+@rung.property("RotaryAttention", rules=("length",))
+def test_rotary_attention_takes_a_long_text(student, reference, make):
+    """A last token may come after 127 others."""
+    theirs, ours = two_rotary_modules(student, reference)
+    x = make.normal(batch=2, tokens=128, d_in=5)
+    _out, cache = theirs(x[:, :127])
+    out, _cache = theirs(x[:, 127:], cache)
+    what = "the output for 1 token after 127"
+    assert_agrees(out, ours(x)[0][:, 127:], within=REORDERED, what=what)
+
+
 @rung.property("RotaryAttention", rules=("none",))
 def test_rotary_attention_takes_none_for_no_past(student, reference, make):
     """Passing None for the cache is the same as leaving it out."""
@@ -568,10 +590,14 @@ def test_rotary_attention_keeps_sentences_apart(student, reference, make):
 @rung.property("RotaryAttention", rules=("dtype",))
 def test_rotary_attention_computes_in_float64(student, reference, make):
     """After `.double()`, output, angles and cache are computed in float64."""
-    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
-    theirs, ours = two_rotary_modules(student, reference)
+    # Heads of 16 features: the root of 16 is exact, so a scale that is kept in float32 loses no
+    # digits. The speeds of the pairs are no powers of ten, and have no exact inverses.
+    theirs, ours = two_rotary_modules(student, reference, d_out=48)
+    with torch.no_grad():  # an error of float32 stays so small that no other message shows it
+        ours.out_proj.weight *= 0.1
+    adopt(theirs, ours)
     theirs.double()
-    x = make.normal(2.0, batch=2, tokens=9, d_in=5, dtype=torch.float64)
+    x = make.normal(2.0, batch=2, tokens=53, d_in=5, dtype=torch.float64)
     _out, cache = theirs(x[:, :3])
     out, _cache = theirs(x[:, 3:], cache)
     assert_agrees_to_float64(out, ours.double()(x)[0][:, 3:])
@@ -620,9 +646,9 @@ def test_rotary_attention_projects_new_tokens_only(student, make):
 # --- LlamaBlock ----------------------------------------------------------------------------------
 
 
-def two_llamas(student, reference):
-    """The student's block and ours, of two heads of four features, with the same weights."""
-    theirs, ours = student.LlamaBlock(8, 2, 10), reference.LlamaBlock(8, 2, 10)
+def two_llamas(student, reference, d_model=8):
+    """The student's block and ours, of two heads, with the same weights."""
+    theirs, ours = (who.LlamaBlock(d_model, 2, 10) for who in (student, reference))
     adopt(theirs, ours)
     return theirs, ours
 
@@ -640,7 +666,7 @@ def test_llama_block_of_the_example(student, reference):
     for weight in ours.parameters():
         _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.5)
     adopt(theirs, ours)
-    x = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
+    x = torch.tensor([[[6.0, 0.0], [0.0, 12.0]]])
     assert_agrees(theirs(x), ours(x), within=REORDERED, what="the block of the example")
 
 
@@ -648,7 +674,7 @@ def test_llama_block_of_the_example(student, reference):
 def test_llama_block_with_the_weights_of_the_reference(student, reference, make):
     """With the same weights, the result is that of the reference."""
     theirs, ours = two_llamas(student, reference)
-    x = make.normal(12.0, batch=3, tokens=7, d_model=8)
+    x = make.normal(60.0, batch=3, tokens=7, d_model=8)
     assert_agrees(theirs(x), ours(x), within=REORDERED)
 
 
@@ -656,15 +682,15 @@ def test_llama_block_with_the_weights_of_the_reference(student, reference, make)
 def test_llama_block_is_causal(student, reference, make):
     """Changing later tokens leaves the outputs of earlier ones as they were."""
     theirs, _ours = two_llamas(student, reference)
-    assert_causal(theirs, make.normal(12.0, batch=3, tokens=7, d_model=8))
+    assert_causal(theirs, make.normal(60.0, batch=3, tokens=7, d_model=8))
 
 
 @rung.property("LlamaBlock", rules=("length",))
 def test_llama_block_takes_a_short_and_a_long_sentence(student, reference, make):
     """The block takes a short sentence, and then a longer one."""
     theirs, ours = two_llamas(student, reference)
-    for tokens in (3, 20):
-        x = make.normal(12.0, batch=2, tokens=tokens, d_model=8)
+    for tokens in (3, 128):
+        x = make.normal(60.0, batch=2, tokens=tokens, d_model=8)
         what = f"the result for {tokens} tokens"
         assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
 
@@ -700,10 +726,15 @@ def test_llama_block_norms_small_numbers(student, reference, make):
 @rung.property("LlamaBlock", rules=("dtype",))
 def test_llama_block_computes_in_float64(student, reference, make):
     """After .double(), the module takes and gives float64, with all digits."""
-    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
-    theirs, ours = two_llamas(student, reference)
+    # Heads of 16 features: the root of 16 is exact, so a scale that is kept in float32 loses no
+    # digits. The speeds of the pairs are no powers of ten, and have no exact inverses.
+    theirs, ours = two_llamas(student, reference, d_model=32)
+    with torch.no_grad():  # an error of float32 stays so small that no other message shows it
+        ours.attention.out_proj.weight *= 0.1
+        ours.feed_forward.W_down.weight *= 0.1
+    adopt(theirs, ours)
     # The inputs are so large that eps has no effect. The test compares what the block adds to them.
-    x = make.normal(1e4, batch=2, tokens=7, d_model=8, dtype=torch.float64)
+    x = make.normal(1.3e3, batch=2, tokens=50, d_model=32, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x)
 
 
@@ -711,7 +742,7 @@ def test_llama_block_computes_in_float64(student, reference, make):
 def test_llama_block_keeps_its_input(student, reference, make):
     """The tensor that was passed in stays as it was."""
     theirs, _ours = two_llamas(student, reference)
-    assert_input_unchanged(theirs, make.normal(12.0, batch=2, tokens=7, d_model=8))
+    assert_input_unchanged(theirs, make.normal(60.0, batch=2, tokens=7, d_model=8))
 
 
 @rung.gradient("LlamaBlock", rules=("gradients",))
@@ -722,7 +753,7 @@ def test_llama_block_lets_gradients_through(student, reference, make):
         for weight in ours.parameters():
             weight *= 0.5
     adopt(theirs, ours)
-    x = make.normal(20.0, batch=2, tokens=7, d_model=8)
+    x = make.normal(60.0, batch=2, tokens=7, d_model=8)
     assert_gradients_agree(theirs, ours, x, make=make)
 
 
@@ -757,7 +788,7 @@ def translators(student, reference, low=None):
     return theirs, ours
 
 
-def two_sentences(make, dtype=torch.float32, size=12.0):
+def two_sentences(make, dtype=torch.float32, size=30.0):
     """Three target sentences of five tokens, sources of seven, and a mask for the sources.
 
     Targets are so large that the eps of the norms has no effect.
@@ -831,6 +862,17 @@ def test_encoder_decoder_block_does_not_care_what_is_hidden(student, reference, 
         "only hidden tokens of the context changed, and outputs changed with them: how much of "
         "its weight does a hidden token keep, even if all scores are low?",
     )
+
+
+@rung.property("EncoderDecoderBlock", rules=("length",))
+def test_encoder_decoder_block_takes_short_and_long_sentences(student, reference, make):
+    """The block takes a single token and a long context, and then the opposite."""
+    theirs, ours = translators(student, reference)
+    for targets, sources in ((1, 300), (300, 1)):
+        x = make.normal(60.0, batch=2, targets=targets, d_model=8)
+        context = make.normal(batch=2, sources=sources, d_model=8)
+        what = f"the result for {targets} tokens and a context of {sources}"
+        assert_agrees(theirs(x, context), ours(x, context), within=REORDERED, what=what)
 
 
 @rung.property("EncoderDecoderBlock", rules=("norms",))
@@ -916,4 +958,4 @@ def test_encoder_decoder_block_lets_gradients_through(student, reference, make):
         for weight in ours.parameters():
             weight *= 0.5
     adopt(theirs, ours)
-    assert_gradients_agree(theirs, ours, *two_sentences(make), make=make)
+    assert_gradients_agree(theirs, ours, *two_sentences(make, size=60.0), make=make)

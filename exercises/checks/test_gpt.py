@@ -183,16 +183,21 @@ def test_next_token_loss_can_be_learned_from(student, reference, make):
 SMALL = (11, 8, 2, 3, 14, 7)
 
 
-def with_one_set_of_weights(theirs, ours, loud=0.04):
+def with_one_set_of_weights(theirs, ours, loud=0.04, size=2.0**12):
     """Give both models the weights of the reference, and return them.
 
     `loud` scales the inputs of the GELUs. With small inputs, the exact GELU and its tanh form
-    agree.
+    agree. `size` scales the inputs of the norms, and changes no logit: only the eps of the norms,
+    which has its own check, counts for less.
     """
     with torch.no_grad():
         for path, parameter in ours.named_parameters():
             if ".feed_forward.up." in path:
                 parameter *= loud
+            elif path.startswith("final_norm."):
+                parameter /= size
+            elif "_table" in path or ".out_proj." in path or ".feed_forward.down." in path:
+                parameter *= size
     adopt(theirs, ours)
     return theirs, ours
 
@@ -301,30 +306,42 @@ def test_gpt_has_no_bias_for_queries_keys_and_values(student, reference):
     assert_learns_no_more(theirs, "queries, keys and values have no bias here", but=SMALL[0])
 
 
+@rung.stability("GPT", rules=("eps",))
+def test_gpt_norms_small_numbers(student, reference, make):
+    """Where numbers are very small, the norms depend on eps."""
+    theirs, ours = with_one_set_of_weights(
+        student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0), size=2.0**-8
+    )
+    ids = small_texts(make)
+    assert_agrees(theirs(ids), ours(ids), within=REORDERED, what="the logits of small numbers")
+
+
 @rung.property("GPT", rules=("dropout",))
 def test_gpt_drops_something_in_training(student, reference):
     """In training, a head whose only weight is dropped adds nothing to the first token."""
     sizes = (11, 8, 2, 2, 14, 7, 0.5)
     theirs, ours = student.GPT(*sizes), reference.GPT(*sizes)
-    # The first block's attention multiplies its input by a thousand, and all other layers add
-    # nothing. The first eight logits are the token's features; the features of id 8 are small.
+    # The first block's attention multiplies the shift of its norm by a thousand, and all other
+    # layers add nothing. The first eight logits are the token's features. Those of id 8 are small,
+    # except the last one of each head: no norm sees small numbers only, so eps has no effect.
     with torch.no_grad():
         for path, weight in ours.named_parameters():
             if path == "token_table":
                 weight[:8], weight[8:] = torch.eye(8), 1e-5 * weight[8:]
+                weight[8, 3], weight[8, 7] = 1000.0, -1000.0
             elif path == "blocks.0.attention.W_value.weight":
                 weight.copy_(1000.0 * torch.eye(8))
             elif path.endswith("out_proj.weight"):
                 weight.copy_(torch.eye(8))
             elif path == "final_norm.weight":
                 weight.fill_(1.0)
-            elif ".norm" not in path:
+            elif path == "blocks.0.norm1.weight" or ".norm" not in path:
                 weight.zero_()
     adopt(theirs, ours)
     ids = torch.full((1, 7), 8)
     calm = ours.eval()(ids)[0, 0, :8].view(2, 4)
     found = theirs.train()(ids.expand(400, 7))[:, 0, :8].detach().view(400, 2, 4)
-    assert_drops_only_weights(found, calm, 0.5)
+    assert_drops_only_weights(found[..., :3], calm[..., :3], 0.5)
 
 
 @rung.property("GPT", rules=("eval",))
@@ -362,7 +379,7 @@ def test_gpt_leaves_what_it_was_given(student, make):
 def test_gpt_can_be_trained(student, reference, make):
     """Gradients reach every parameter."""
     theirs, ours = with_one_set_of_weights(
-        student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0), loud=0.015
+        student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0), loud=0.015, size=2.0**4
     )
     ids = small_texts(make)
     assert_gradients_agree(theirs, ours, ids, make=make, of=lambda logits: loss_of(logits, ids))
@@ -559,6 +576,8 @@ def test_sample_next_takes_a_large_top_k(student, reference):
     assert_chooses(student, reference, few_ids(), [0.05, 0.6], 1.0, 9, None)
     assert_chooses(student, reference, few_ids(), [0.05, 0.6], 1.0, None, None)
     assert_chooses(student, reference, few_ids(), [0.05, 0.6], 1.0, None, 1.0)
+    below_one = torch.tensor([0.05, 0.21, 0.02, 0.3, 0.08, 0.17, 0.11, 0.06])  # by rounding
+    assert_chooses(student, reference, below_one.log(), [0.05, 0.6], 1.0, None, 1.0)
 
 
 @rung.property("sample_next", rules=("ends",))
@@ -592,10 +611,10 @@ def test_sample_next_survives_large_logits(student, reference):
 # --- CachedGPT -----------------------------------------------------------------------------------
 
 
-def cached_models(student, reference, dropout=0.0, loud=0.04):
+def cached_models(student, reference, dropout=0.0, **scales):
     """Give both models the weights of the reference, and return them."""
     return with_one_set_of_weights(
-        student.CachedGPT(*SMALL, dropout), reference.CachedGPT(*SMALL, dropout), loud
+        student.CachedGPT(*SMALL, dropout), reference.CachedGPT(*SMALL, dropout), **scales
     )
 
 
@@ -693,6 +712,15 @@ def test_cached_gpt_has_no_bias_for_queries_keys_and_values(student, reference):
     assert_learns_no_more(theirs, "queries, keys and values have no bias here", but=SMALL[0])
 
 
+@rung.stability("CachedGPT", rules=("eps",))
+def test_cached_gpt_norms_small_numbers(student, reference, make):
+    """Where numbers are very small, the norms depend on eps."""
+    theirs, ours = cached_models(student, reference, size=2.0**-8)
+    ids = small_texts(make)
+    what = "the logits of small numbers"
+    assert_agrees(theirs(ids)[0], ours(ids)[0], within=REORDERED, what=what)
+
+
 @rung.property("CachedGPT", rules=("dropout",))
 def test_cached_gpt_drops_nothing(student, reference, make):
     """Even in training with dropout, the logits are those of the reference: nothing is dropped."""
@@ -732,7 +760,7 @@ def test_cached_gpt_leaves_what_it_was_given(student, make):
 @rung.gradient("CachedGPT", rules=("gradients",))
 def test_cached_gpt_can_be_trained(student, reference, make):
     """Gradients reach every parameter."""
-    theirs, ours = cached_models(student, reference, loud=0.015)
+    theirs, ours = cached_models(student, reference, loud=0.015, size=2.0**4)
     ids = small_texts(make)
     assert_gradients_agree(theirs, ours, ids, make=make, of=lambda result: loss_of(result[0], ids))
 

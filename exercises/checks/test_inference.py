@@ -315,6 +315,18 @@ def test_cached_attention_token_by_token(student, reference, make):
         assert_agrees(out, expected, what=f"the output at position {position}, fed alone")
 
 
+@rung.property("CachedAttention", rules=("length",))
+def test_cached_attention_takes_a_long_text(student, reference, make):
+    """A last token may come after 255 others."""
+    theirs, ours = student.CachedAttention(5, 12, 4), reference.CachedAttention(5, 12, 4)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=256, d_in=5)
+    _out, cache = theirs(x[:, :255])
+    out, _cache = theirs(x[:, 255:], cache)
+    what = "the output for 1 token after 255"
+    assert_agrees(out, ours(x)[0][:, 255:], within=REORDERED, what=what)
+
+
 @rung.property("CachedAttention", rules=("none",))
 def test_cached_attention_takes_none_for_no_past(student, reference, make):
     """Passing None for the cache is the same as leaving it out."""

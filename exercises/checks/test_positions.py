@@ -160,7 +160,9 @@ def test_apply_rope_turns_a_single_pair_of_a_single_token(student, reference, ma
 @rung.property("apply_rope", rules=("dtype",))
 def test_apply_rope_keeps_float64(student, reference, make):
     """In float64, the result is float64, to full precision."""
-    x, positions = make.normal(tokens=5, d=4, dtype=torch.float64, name="digits"), torch.arange(5)
+    # With d = 4, speeds are 1 and 1/100, whose inverses are exact in float32.
+    x = make.normal(2.0, tokens=5, d=14, dtype=torch.float64, name="digits")
+    positions = torch.tensor([11, 3, 40, 8, 25])
     theirs, ours = student.apply_rope(x, positions), reference.apply_rope(x, positions)
     assert_agrees_to_float64(theirs, ours, within=ALL_DIGITS)
 

@@ -235,7 +235,7 @@ def test_attention_weights_share_out_one_per_query(student, make):
 def test_attention_weights_keep_float64(student, reference, make):
     """Inputs in float64 give weights in float64, with all digits."""
     inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
-    inputs[:, 0] = 12.0  # adds 144 to all scores: no weight changes, but float32 loses digits
+    inputs[:, 0] = 8.3  # adds 68.89 to all scores: no weight changes, but float32 loses digits
     assert_agrees_to_float64(student.attention_weights(inputs), reference.attention_weights(inputs))
 
 
@@ -298,7 +298,7 @@ def test_context_vector_of_equal_tokens_is_that_token(student):
 def test_context_vector_keeps_float64(student, reference, make):
     """Inputs in float64 give a context vector in float64, with all digits."""
     inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
-    inputs[:, 0] = 12.0  # adds 144 to all scores: no weight changes, but float32 loses digits
+    inputs[:, 0] = 8.3  # adds 68.89 to all scores: no weight changes, but float32 loses digits
     assert_agrees_to_float64(student.context_vector(inputs, 2), reference.context_vector(inputs, 2))
 
 
@@ -374,10 +374,9 @@ def test_simple_self_attention_has_no_sense_of_order(student, make):
 def test_simple_self_attention_keeps_float64(student, reference, make):
     """Inputs in float64 give context vectors in float64, with all digits."""
     inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
-    inputs[:, 0] = 12.0  # adds 144 to all scores: no weight changes, but float32 loses digits
-    assert_agrees_to_float64(
-        student.simple_self_attention(inputs), reference.simple_self_attention(inputs)
-    )
+    inputs[:, 0] = 8.3  # adds 68.89 to all scores: no weight changes, but float32 loses digits
+    theirs, ours = student.simple_self_attention(inputs), reference.simple_self_attention(inputs)
+    assert_agrees_to_float64(theirs - inputs.amax(0), ours - inputs.amax(0))
 
 
 @rung.property("simple_self_attention", rules=("unchanged",))

@@ -17,6 +17,7 @@ from grader.testing import (
     assert_agrees,
     assert_agrees_to_float64,
     assert_causal,
+    assert_curves_in_float64,
     assert_drops_only_weights,
     assert_gradients_agree,
     assert_input_unchanged,
@@ -223,8 +224,9 @@ def test_gelu_is_no_approximation(student, reference):
 @rung.property("gelu", rules=("dtype",))
 def test_gelu_gives_float64_for_float64(student, reference, make):
     """Float64 stays float64, in full precision."""
-    x = make.uniform(-3.0, 3.0, tokens=4, d=6, dtype=torch.float64)
-    assert_rises_in_float64(student.gelu, reference.gelu, x)
+    x = make.uniform(2e-4, 5e-4, tokens=4, d=6, dtype=torch.float64)
+    theirs, ours = (lambda x, gelu=who.gelu: 4e8 * gelu(x) for who in (student, reference))
+    assert_curves_in_float64(theirs, ours, x)
 
 
 @rung.property("gelu", rules=("unchanged",))
@@ -313,9 +315,13 @@ def test_feed_forward_computes_in_float64(student, reference, make):
     """After `.double()`, everything is computed in float64."""
     theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
     x = make.normal(batch=2, tokens=5, d_model=5, dtype=torch.float64)
-    keep_hidden_within(0.25, ours.up, x.float())
+    with torch.no_grad():  # without biases, x and -x give numbers of one size
+        ours.up.bias.zero_()
+        ours.down.bias.zero_()
+        ours.down.weight *= 1e9
+    keep_hidden_within(5e-4, ours.up, x.float())
     adopt(theirs, ours)
-    assert_rises_in_float64(theirs.double(), ours.double(), x)
+    assert_curves_in_float64(theirs.double(), ours.double(), x)
 
 
 @rung.property("FeedForward", rules=("unchanged",))
@@ -425,7 +431,7 @@ def small_block(student, reference, context_length=7, dropout=0.0, gentle=0.02):
 def test_transformer_block_gives_one_vector_per_token(student, make):
     """Each output is as wide as its token, whatever the width of the hidden layer."""
     block = student.TransformerBlock(8, 2, 10, 7, 0.0)
-    block(make.normal(12.0, batch=3, tokens=7, d_model=8))
+    block(make.normal(60.0, batch=3, tokens=7, d_model=8))
 
 
 @rung.value("TransformerBlock")
@@ -437,7 +443,7 @@ def test_transformer_block_of_the_example(student, reference):
         _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.1)
     adopt(theirs, ours)
     # A third token fills the context; neither of the first two tokens may see it.
-    x = torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0], [2.0, 2.0, 0.0, 0.0]]])
+    x = torch.tensor([[[8.0, 0.0, 0.0, 8.0], [0.0, 16.0, 8.0, 8.0], [16.0, 16.0, 0.0, 0.0]]])
     assert_agrees(
         theirs(x)[:, :2], ours(x)[:, :2], within=REORDERED, what="the block of the example"
     )
@@ -447,7 +453,7 @@ def test_transformer_block_of_the_example(student, reference):
 def test_transformer_block_with_the_weights_of_the_reference(student, reference, make):
     """With the same weights, the result is that of the reference."""
     theirs, ours = small_block(student, reference)
-    x = make.normal(12.0, batch=3, tokens=7, d_model=8)
+    x = make.normal(60.0, batch=3, tokens=7, d_model=8)
     assert_agrees(theirs(x), ours(x), within=REORDERED)
 
 
@@ -455,7 +461,7 @@ def test_transformer_block_with_the_weights_of_the_reference(student, reference,
 def test_transformer_block_is_causal(student, reference, make):
     """Changing later tokens leaves the outputs of earlier ones as they were."""
     block, _ = small_block(student, reference)
-    assert_causal(block, make.normal(12.0, batch=3, tokens=7, d_model=8))
+    assert_causal(block, make.normal(60.0, batch=3, tokens=7, d_model=8))
 
 
 @rung.property("TransformerBlock", rules=("shorter",))
@@ -463,7 +469,7 @@ def test_transformer_block_takes_shorter_sentences(student, reference, make):
     """Sentences may be shorter than context_length; each call may have another length."""
     theirs, ours = small_block(student, reference, context_length=9)
     for tokens in (3, 5):
-        x = make.normal(12.0, batch=3, tokens=tokens, d_model=8)
+        x = make.normal(60.0, batch=3, tokens=tokens, d_model=8)
         what = f"the result for {tokens} tokens of at most 9"
         assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
 
@@ -504,8 +510,9 @@ def test_transformer_block_norms_small_numbers(student, reference, make):
 def test_transformer_block_has_the_exact_gelu(student, reference, make):
     """The GELU is the exact function, and not its tanh form."""
     theirs, ours = small_block(student, reference, gentle=1.0)
-    x = make.normal(12.0, batch=2, tokens=7, d_model=8)
-    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result with large weights")
+    x = make.normal(60.0, batch=2, tokens=7, d_model=8)
+    what = "what the block adds, with large weights,"
+    assert_agrees(theirs(x) - x, ours(x) - x, within=REORDERED, what=what)
 
 
 @rung.property("TransformerBlock", rules=("dropout",))
@@ -531,7 +538,7 @@ def test_transformer_block_drops_while_it_trains(student, reference, make):
 def test_transformer_block_is_calm_in_evaluation(student, reference, make):
     """After .eval(), two calls give the same result."""
     block, _ = small_block(student, reference, dropout=0.5)
-    x = make.normal(12.0, batch=3, tokens=7, d_model=8)
+    x = make.normal(60.0, batch=3, tokens=7, d_model=8)
     once, again = block.eval().each([(x,), (x,)])
     assert_agrees(again, once, what="a second call after .eval(), where dropout is off,")
 
@@ -540,7 +547,7 @@ def test_transformer_block_is_calm_in_evaluation(student, reference, make):
 def test_transformer_block_moves_to_another_device(student, make):
     """After a move to another device, the module takes inputs there: its mask has moved too."""
     block = student.TransformerBlock(8, 2, 10, 7, 0.0)
-    assert_moves(block, make.normal(12.0, batch=2, tokens=7, d_model=8))
+    assert_moves(block, make.normal(60.0, batch=2, tokens=7, d_model=8))
 
 
 @rung.property("TransformerBlock", rules=("dtype",))
@@ -555,7 +562,7 @@ def test_transformer_block_computes_in_float64(student, reference, make):
 def test_transformer_block_keeps_its_input(student, make):
     """The tensor that was passed in stays as it was."""
     block = student.TransformerBlock(8, 2, 10, 7, 0.0)
-    assert_input_unchanged(block, make.normal(12.0, batch=2, tokens=7, d_model=8))
+    assert_input_unchanged(block, make.normal(60.0, batch=2, tokens=7, d_model=8))
 
 
 @rung.gradient("TransformerBlock", rules=("gradients",))

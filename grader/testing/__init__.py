@@ -57,6 +57,7 @@ from grader.testing.values import (
     agree,
     assert_agrees,
     assert_agrees_to_float64,
+    assert_curves_in_float64,
     assert_rises_in_float64,
     assert_that,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "assert_agrees_to_float64",
     "assert_batch_rows_do_not_mix",
     "assert_causal",
+    "assert_curves_in_float64",
     "assert_drops_only_weights",
     "assert_drops_weights",
     "assert_gradients_agree",

@@ -6,6 +6,7 @@ import torch
 from grader.course.collection import rung
 from grader.testing import (
     LARGE_SCORES,
+    REORDERED,
     UNMOVED,
     adopt,
     agree,
@@ -272,6 +273,17 @@ def test_cross_attention_takes_the_context_in_any_order(student, reference, make
     )
 
 
+@rung.property("CrossAttention", points=0.5)
+def test_cross_attention_takes_a_context_of_any_length(student, reference, make):
+    """One layer takes a context of many tokens, a context of one, and others in between."""
+    theirs, ours = crossing(student, reference)
+    x = make.normal(batch=2, queries=5, d_query=6)
+    for keys in (7, 300, 1, 9):
+        context = make.normal(batch=2, keys=keys, d_context=8)
+        what = f"the result for a context of {keys}"
+        assert_agrees(theirs(x, context), ours(x, context), within=REORDERED, what=what)
+
+
 @rung.property("CrossAttention", points=0.5, rules=("returns",))
 def test_cross_attention_answers_each_query_by_itself(student, reference, make):
     """A query alone gets the same output as among other queries."""
@@ -465,17 +477,17 @@ def test_encoder_ignores_what_padding_holds(student, reference, make):
 def test_encoder_looks_both_ways_at_any_distance(student, reference, make):
     """In a long sentence, the first output depends on the last token, and the last on the first."""
     theirs, ours = encoding(student, reference)
-    x = make.normal(0.3, batch=2, tokens=40, d_in=5)
+    x = make.normal(0.3, batch=2, tokens=300, d_in=5)
     before = theirs(x)
     for changed, seen in ((-1, 0), (0, -1)):
         other = x.clone()
-        other[:, changed] = 3.0 - other[:, changed]
+        other[:, changed] = 9.0 - other[:, changed]
         assert_that(
             not agree(theirs(other)[:, seen], before[:, seen]),
-            f"token {changed % 40} of 40 changed, and the output of token {seen % 40} did not: "
+            f"token {changed % 300} of 300 changed, and the output of token {seen % 300} did not: "
             "what keeps one from seeing the other?",
         )
-    assert_agrees(before, ours(x), what="the result for 40 tokens")
+    assert_agrees(before, ours(x), what="the result for 300 tokens")
 
 
 @rung.property("EncoderSelfAttention", points=0.5, rules=("length",))

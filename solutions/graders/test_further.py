@@ -48,7 +48,7 @@ def test_head_weights_has_the_shape_of_the_contract(
     student.head_weights(*sentences_and_matrices(make, batch, tokens, d_in, d_out), num_heads)
 
 
-@rung.value("head_weights", points=5)
+@rung.value("head_weights", points=6)
 @pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), HEADS)
 def test_head_weights_agrees_with_the_reference(
     student, reference, make, batch, tokens, d_in, d_out, num_heads
@@ -74,6 +74,13 @@ def test_head_weights_takes_one_of_anything(
     assert_agrees(
         student.head_weights(*inputs, num_heads), reference.head_weights(*inputs, num_heads)
     )
+
+
+@rung.property("head_weights", points=0.5)
+def test_head_weights_takes_long_sentences(student, reference, make):
+    """A sentence of 300 tokens gets the right weights."""
+    inputs = sentences_and_matrices(make, 2, 300, 5, 12)
+    assert_agrees(student.head_weights(*inputs, 3), reference.head_weights(*inputs, 3))
 
 
 @rung.property("head_weights", rules=("batch",))
@@ -266,7 +273,7 @@ def test_absorb_keys_has_the_right_gradients(student, reference, make):
 # --- both modules --------------------------------------------------------------------------------
 
 ONE_BY_ONE = [1] * 9
-FEEDS = [ONE_BY_ONE, [3, 1, 4], [1, 6, 1], [5, 2], [30, 1, 9]]  # lengths of the chunks
+FEEDS = [ONE_BY_ONE, [3, 1, 4], [1, 6, 1], [5, 2]]  # lengths of the chunks
 
 
 def named(lengths):
@@ -383,6 +390,16 @@ def test_latent_cached_attention_gives_in_steps_what_it_gives_at_once(
     x = make.normal(batch=2, tokens=sum(lengths), d_in=7)
     what = f"the output for {', then '.join(map(str, lengths))} tokens"
     assert_agrees(fed(theirs, x, lengths), ours(x)[0], within=REORDERED, what=what)
+
+
+@rung.property("LatentCachedAttention", rules=("length",))
+def test_latent_cached_attention_takes_texts_of_any_length(student, reference, make):
+    """A text may grow to 40 tokens, and another to 256."""
+    theirs, ours = two_latent_modules(student, reference)
+    for lengths in ([30, 1, 9], [200, 55, 1]):
+        x = make.normal(batch=2, tokens=sum(lengths), d_in=7)
+        what = f"the output for {', then '.join(map(str, lengths))} tokens"
+        assert_agrees(fed(theirs, x, lengths), ours(x)[0], within=REORDERED, what=what)
 
 
 @rung.property("LatentCachedAttention", rules=("cache",))
@@ -516,9 +533,9 @@ ROTATED = [(2, 7, 5, 12, 3), (4, 9, 7, 30, 5), (3, 8, 5, 6, 3)]
 SLOW = [2, 3, 6, 7, 10, 11]
 
 
-def two_rotary_modules(student, reference):
-    """The student's module and ours, of three heads of four features, with the same weights."""
-    theirs, ours = (who.RotaryAttention(5, 12, 3) for who in (student, reference))
+def two_rotary_modules(student, reference, d_out=12):
+    """The student's module and ours, of three heads, with the same weights."""
+    theirs, ours = (who.RotaryAttention(5, d_out, 3) for who in (student, reference))
     adopt(theirs, ours)
     return theirs, ours
 
@@ -549,13 +566,23 @@ def test_rotary_attention_agrees_with_the_reference_without_a_cache(
 
 
 @rung.value("RotaryAttention", points=11)
-@pytest.mark.parametrize("lengths", [*FEEDS, [80, 2, 1]], ids=named)
+@pytest.mark.parametrize("lengths", FEEDS, ids=named)
 def test_rotary_attention_gives_in_steps_what_it_gives_at_once(student, reference, make, lengths):
     """When tokens come one at a time or in chunks, the results equal those of all at once."""
     theirs, ours = two_rotary_modules(student, reference)
     x = make.normal(1.5, batch=2, tokens=sum(lengths), d_in=5)
     what = f"the output for {', then '.join(map(str, lengths))} tokens"
     assert_agrees(fed(theirs, x, lengths), ours(x)[0], within=REORDERED, what=what)
+
+
+@rung.property("RotaryAttention", rules=("length",))
+def test_rotary_attention_takes_texts_of_any_length(student, reference, make):
+    """A text may grow to 40 tokens, and another to 128."""
+    theirs, ours = two_rotary_modules(student, reference)
+    for lengths in ([30, 1, 9], [100, 27, 1]):
+        x = make.normal(1.5, batch=2, tokens=sum(lengths), d_in=5)
+        what = f"the output for {', then '.join(map(str, lengths))} tokens"
+        assert_agrees(fed(theirs, x, lengths), ours(x)[0], within=REORDERED, what=what)
 
 
 @rung.property("RotaryAttention", points=2, rules=("state",))
@@ -603,10 +630,14 @@ def test_rotary_attention_has_one_bias(student, reference):
 @rung.property("RotaryAttention", rules=("dtype",))
 def test_rotary_attention_works_in_float64(student, reference, make):
     """In float64, the module takes and gives float64, angles and cache too, to full precision."""
-    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
-    theirs, ours = two_rotary_modules(student, reference)
-    x = make.normal(2.0, batch=2, tokens=8, d_in=5, dtype=torch.float64)
-    assert_agrees_to_float64(fed(theirs.double(), x, [3, 1, 4]), ours.double()(x)[0])
+    # Heads of 16 features: the root of 16 is exact, so a scale that is kept in float32 loses no
+    # digits. The speeds of the pairs are no powers of ten, and have no exact inverses.
+    theirs, ours = two_rotary_modules(student, reference, d_out=48)
+    with torch.no_grad():  # an error of float32 stays so small that no other message shows it
+        ours.out_proj.weight *= 0.1
+    adopt(theirs, ours)
+    x = make.normal(2.0, batch=2, tokens=64, d_in=5, dtype=torch.float64)
+    assert_agrees_to_float64(fed(theirs.double(), x, [30, 1, 33]), ours.double()(x)[0])
 
 
 @rung.property("RotaryAttention", rules=("unchanged",))
@@ -702,7 +733,7 @@ def test_llama_block_agrees_with_the_reference(
 ):
     """With the same weights, the result is that of the reference."""
     theirs, ours = two_llamas(student, reference, d_model, num_heads, d_hidden)
-    x = make.normal(12.0, batch=batch, tokens=tokens, d_model=d_model)
+    x = make.normal(60.0, batch=batch, tokens=tokens, d_model=d_model)
     assert_agrees(theirs(x), ours(x), within=REORDERED)
 
 
@@ -710,8 +741,8 @@ def test_llama_block_agrees_with_the_reference(
 def test_llama_block_takes_any_length(student, reference, make):
     """Sentences of different lengths work, one after another, in any order."""
     theirs, ours = two_llamas(student, reference, 12, 3, 20)
-    for tokens in (6, 2, 1, 70, 9):
-        x = make.normal(12.0, batch=2, tokens=tokens, d_model=12)
+    for tokens in (6, 2, 1, 128, 9):
+        x = make.normal(60.0, batch=2, tokens=tokens, d_model=12)
         what = f"the result for {tokens} tokens"
         assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
 
@@ -752,10 +783,15 @@ def test_llama_block_adds_eps_to_small_squares(student, reference, make):
 @rung.property("LlamaBlock", points=0.5, rules=("dtype",))
 def test_llama_block_works_in_float64(student, reference, make):
     """A block in float64 takes and gives float64, to full precision."""
-    # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
-    theirs, ours = two_llamas(student, reference, 12, 3, 20)
+    # Heads of 16 features: the root of 16 is exact, so a scale that is kept in float32 loses no
+    # digits. The speeds of the pairs are no powers of ten, and have no exact inverses.
+    theirs, ours = two_llamas(student, reference, 48, 3, 20)
+    with torch.no_grad():  # an error of float32 stays so small that no other message shows it
+        ours.attention.out_proj.weight *= 0.1
+        ours.feed_forward.W_down.weight *= 0.1
+    adopt(theirs, ours)
     # Inputs so large that eps has no effect. Compared are the block's additions, which are small.
-    x = make.normal(1e4, batch=2, tokens=6, d_model=12, dtype=torch.float64)
+    x = make.normal(1e3, batch=2, tokens=60, d_model=48, dtype=torch.float64)
     assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x)
 
 
@@ -763,7 +799,7 @@ def test_llama_block_works_in_float64(student, reference, make):
 def test_llama_block_leaves_its_input_alone(student, reference, make):
     """The tensor that was passed in stays as it was."""
     theirs, _ours = two_llamas(student, reference, 12, 3, 20)
-    assert_input_unchanged(theirs, make.normal(12.0, batch=2, tokens=6, d_model=12))
+    assert_input_unchanged(theirs, make.normal(60.0, batch=2, tokens=6, d_model=12))
 
 
 @rung.gradient("LlamaBlock", rules=("gradients",))
@@ -774,7 +810,7 @@ def test_llama_block_has_the_right_gradients(student, reference, make):
         for weight in ours.parameters():
             weight *= 0.5
     adopt(theirs, ours)
-    x = make.normal(20.0, batch=2, tokens=6, d_model=12)
+    x = make.normal(60.0, batch=2, tokens=6, d_model=12)
     assert_gradients_agree(theirs, ours, x, make=make)
 
 
@@ -802,7 +838,7 @@ def translators(student, reference, *made_with):
     return theirs, ours
 
 
-def two_sentences(make, dtype=torch.float32, size=12.0):
+def two_sentences(make, dtype=torch.float32, size=30.0):
     """Target sentences of six tokens, source sentences of seven, and a mask of the sources.
 
     Targets are so large that the eps of the norms has no effect.
@@ -838,7 +874,7 @@ def test_encoder_decoder_block_agrees_with_the_reference(
 ):
     """With the same weights, the result is that of the reference."""
     theirs, ours = translators(student, reference, d_model, num_heads, d_hidden)
-    x = make.normal(12.0, batch=batch, targets=targets, d_model=d_model)
+    x = make.normal(30.0, batch=batch, targets=targets, d_model=d_model)
     context = make.normal(batch=batch, sources=sources, d_model=d_model)
     expected = ours(x, context)
     assert_agrees(theirs(x, context), expected, within=REORDERED)
@@ -855,7 +891,7 @@ def test_encoder_decoder_block_skips_hidden_tokens_of_the_context(
 ):
     """Each sentence ignores the tokens of the context that are hidden from it."""
     theirs, ours = translators(student, reference, d_model, num_heads, d_hidden)
-    x = make.normal(12.0, batch=batch, targets=targets, d_model=d_model)
+    x = make.normal(30.0, batch=batch, targets=targets, d_model=d_model)
     context = make.normal(batch=batch, sources=sources, d_model=d_model)
     rows = torch.arange(batch)
     mask = make.booleans(0.5, batch=batch, sources=sources)
@@ -900,6 +936,17 @@ def test_encoder_decoder_block_does_not_hear_what_is_hidden(student, reference, 
         theirs(x, other, mask), theirs(x, context, mask), within=UNMOVED,
         what="the result after only hidden tokens of the context changed",
     )  # fmt: skip
+
+
+@rung.property("EncoderDecoderBlock", rules=("length",))
+def test_encoder_decoder_block_takes_any_length(student, reference, make):
+    """Sentences of different lengths work, one after another, in any order."""
+    theirs, ours = translators(student, reference)
+    for targets, sources in ((6, 2), (1, 7), (300, 9), (4, 300), (5, 1)):
+        x = make.normal(60.0, batch=2, targets=targets, d_model=12)
+        context = make.normal(batch=2, sources=sources, d_model=12)
+        what = f"the result for {targets} tokens and a context of {sources}"
+        assert_agrees(theirs(x, context), ours(x, context), within=REORDERED, what=what)
 
 
 @rung.property("EncoderDecoderBlock", rules=("norms",))
@@ -997,5 +1044,5 @@ def test_encoder_decoder_block_has_the_right_gradients(student, reference, make,
         for layer in (ours.attention.out_proj, ours.cross.out_proj, ours.feed_forward.down):
             layer.weight *= 0.3  # without large gradients that cancel
     adopt(theirs, ours)
-    x, context, mask = two_sentences(make)
+    x, context, mask = two_sentences(make, size=60.0)
     assert_gradients_agree(theirs, ours, x, context, mask if masked else None, make=make)

@@ -214,11 +214,12 @@ OTHER_MODEL = (9, 12, 3, 2, 20, 26)
 TEXTS = [(MODEL, 4, 6), (OTHER_MODEL, 5, 8)]  # each with batch and tokens
 
 
-def both(student, reference, name, sizes=MODEL, dropout=0.0, loud=0.04):
+def both(student, reference, name, sizes=MODEL, dropout=0.0, loud=0.04, size=2.0**12):
     """A student's model and the reference, with the same weights.
 
     `loud` scales the inputs of the GELUs. With small inputs, the exact GELU and its tanh form
-    agree.
+    agree. `size` scales the inputs of the norms, and changes no logit: only the eps of the norms,
+    which has its own test, counts for less.
     """
     theirs = getattr(student, name)(*sizes, dropout)
     ours = getattr(reference, name)(*sizes, dropout)
@@ -226,6 +227,10 @@ def both(student, reference, name, sizes=MODEL, dropout=0.0, loud=0.04):
         for path, parameter in ours.named_parameters():
             if ".feed_forward.up." in path:
                 parameter *= loud
+            elif path.startswith("final_norm."):
+                parameter /= size
+            elif "_table" in path or ".out_proj." in path or ".feed_forward.down." in path:
+                parameter *= size
     adopt(theirs, ours)
     return theirs, ours
 
@@ -381,12 +386,16 @@ def test_gpt_drops_weights_in_training(student, reference):
     sizes = (d_model + 3, d_model, heads, 2, 20, 7)
     theirs, ours = student.GPT(*sizes, P_DROP), reference.GPT(*sizes, P_DROP)
     # The logits of the first ids are the token's features. All tokens have another id, whose
-    # features are small. Only the first block's attention makes them large, so dropout elsewhere
-    # has hardly any effect. In each head, the first token has a single weight, which is 1.
+    # features are small, except the last one of each head: no norm sees small numbers only, so eps
+    # has no effect. Only the first block's attention makes the others large: it multiplies the
+    # shift of its norm, and dropout elsewhere has hardly any effect. In each head, the first token
+    # has a single weight, which is 1.
     with torch.no_grad():
         ours.token_table[:d_model] = torch.eye(d_model)
         ours.token_table[d_model:] *= 1e-5
+        ours.token_table[d_model, width - 1], ours.token_table[d_model, -1] = 1000.0, -1000.0
         ours.position_table.zero_()
+        ours.blocks[0].norm1.weight.zero_()
         ours.final_norm.weight.fill_(1.0)
         ours.final_norm.bias.zero_()
         for block, times in zip(ours.blocks, (1000.0, 0.0), strict=True):
@@ -399,7 +408,16 @@ def test_gpt_drops_weights_in_training(student, reference):
     ids = torch.full((1, 3), d_model)
     calm = ours.eval()(ids)[0, 0, :d_model].view(heads, width)
     found = theirs.train()(ids.expand(SENTENCES, 3))[:, 0, :d_model]
-    assert_drops_only_weights(found.view(SENTENCES, heads, width), calm, P_DROP)
+    found = found.view(SENTENCES, heads, width)
+    assert_drops_only_weights(found[..., :-1], calm[..., :-1], P_DROP)
+
+
+@rung.stability("GPT", rules=("eps",))
+def test_gpt_adds_eps_to_small_variances(student, reference, make):
+    """Where the features of a token are nearly equal, all norms depend on the eps of 1e-5."""
+    theirs, ours = both(student, reference, "GPT", size=2.0**-8)
+    ids = texts(make)
+    assert_agrees(theirs(ids), ours(ids), within=REORDERED, what="the logits of small numbers")
 
 
 @rung.property("GPT", rules=("eval",))
@@ -438,7 +456,7 @@ def test_gpt_leaves_the_ids_alone(student, reference, make):
 @rung.gradient("GPT", points=2, rules=("gradients",))
 def test_gpt_has_the_right_gradients(student, reference, make):
     """In training, gradients reach every parameter, and the token table from both of its uses."""
-    theirs, ours = both(student, reference, "GPT", loud=0.015)
+    theirs, ours = both(student, reference, "GPT", loud=0.015, size=2.0**4)
     ids = texts(make)
     assert_gradients_agree(
         theirs, ours, ids, make=make, of=lambda logits: reference.next_token_loss(logits, ids)
@@ -768,7 +786,7 @@ def test_cached_gpt_agrees_with_the_reference_without_a_cache(
     assert_agrees(theirs(ids)[0], ours(ids)[0], within=REORDERED, what="the logits")
 
 
-@rung.value("CachedGPT", points=11)
+@rung.value("CachedGPT", points=12)
 @pytest.mark.parametrize("lengths", FEEDS, ids=lambda lengths: "+".join(map(str, lengths)))
 def test_cached_gpt_gives_in_steps_what_it_gives_at_once(student, reference, make, lengths):
     """When tokens come one at a time or in chunks, the results equal those of all at once."""
@@ -840,6 +858,15 @@ def test_cached_gpt_learns_what_the_statement_names(student, reference):
     assert_learns_what_is_named(*both(student, reference, "CachedGPT"))
 
 
+@rung.stability("CachedGPT", rules=("eps",))
+def test_cached_gpt_adds_eps_to_small_variances(student, reference, make):
+    """Where the features of a token are nearly equal, all norms depend on the eps of 1e-5."""
+    theirs, ours = both(student, reference, "CachedGPT", size=2.0**-8)
+    ids = texts(make, tokens=7)
+    found = fed(theirs, ids, [4, 3])
+    assert_agrees(found, ours(ids)[0], within=REORDERED, what="the logits of small numbers")
+
+
 @rung.property("CachedGPT", rules=("dropout",))
 def test_cached_gpt_never_drops_anything(student, reference, make):
     """In training too, two calls agree, and nothing is dropped."""
@@ -880,7 +907,7 @@ def test_cached_gpt_leaves_what_it_is_given_alone(student, reference, make):
 @rung.gradient("CachedGPT", rules=("gradients",))
 def test_cached_gpt_has_the_right_gradients(student, reference, make):
     """In a step of training, gradients reach every parameter."""
-    theirs, ours = both(student, reference, "CachedGPT", loud=0.015)
+    theirs, ours = both(student, reference, "CachedGPT", loud=0.015, size=2.0**4)
     ids = texts(make)
     assert_gradients_agree(
         theirs, ours, ids, make=make, of=lambda result: reference.next_token_loss(result[0], ids)

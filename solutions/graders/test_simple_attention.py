@@ -6,6 +6,7 @@ import torch
 from grader.course.collection import rung
 from grader.testing import (
     ALL_DIGITS,
+    LARGE_SCORES,
     assert_agrees,
     assert_agrees_to_float64,
     assert_gradients_agree,
@@ -23,6 +24,14 @@ QUERIES = [(7, 3, 4), (7, 3, 0), (7, 3, 6), (4, 6, 2), (5, 2, 3), (2, 5, 0), (2,
 def some_tokens(make, tokens, d_in, dtype=torch.float32):
     """Random tokens, small enough that each query gives weight to several tokens."""
     return make.normal(0.8, tokens=tokens, d_in=d_in, dtype=dtype)
+
+
+def loud_tokens(make, tokens, d_in):
+    """Tokens in two groups: scores lie near 77 within a group, and near -77 between the groups."""
+    inputs = make.uniform(-0.7, 0.7, tokens=tokens, d_in=d_in)
+    inputs[:, 0] = 8.75 + 0.14 * inputs[:, 0]
+    inputs[1::2] *= -1.0
+    return inputs
 
 
 # --- attention_scores_for_query ------------------------------------------------------------------
@@ -189,11 +198,19 @@ def test_attention_weights_agree_with_the_reference(student, reference, make, to
     assert_agrees(student.attention_weights(inputs), reference.attention_weights(inputs))
 
 
+@rung.property("attention_weights")
+def test_attention_weights_takes_large_scores(student, reference, make):
+    """Scores near 80 and near -80 give the right weights."""
+    inputs = loud_tokens(make, 7, 4)
+    theirs, ours = student.attention_weights(inputs), reference.attention_weights(inputs)
+    assert_agrees(theirs, ours, within=LARGE_SCORES)
+
+
 @rung.property("attention_weights", rules=("dtype",))
 def test_attention_weights_keep_float64(student, reference, make):
     """Inputs in float64 give weights in float64, to full precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
-    inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
+    inputs[:, 0] = 8.3  # shifts all scores alike: no weight changes, but float32 loses digits
     assert_agrees_to_float64(student.attention_weights(inputs), reference.attention_weights(inputs))
 
 
@@ -240,11 +257,19 @@ def test_context_vector_of_a_single_token_is_that_token(student, make):
     assert_agrees(student.context_vector(inputs, 0), inputs[0])
 
 
+@rung.property("context_vector")
+def test_context_vector_takes_large_scores(student, reference, make):
+    """Scores near 80 and near -80 give the right context."""
+    inputs = loud_tokens(make, 7, 4)
+    theirs, ours = student.context_vector(inputs, 2), reference.context_vector(inputs, 2)
+    assert_agrees(theirs, ours, within=LARGE_SCORES)
+
+
 @rung.property("context_vector", rules=("dtype",))
 def test_context_vector_keeps_float64(student, reference, make):
     """Inputs in float64 give a context in float64, to full precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
-    inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
+    inputs[:, 0] = 8.3  # shifts all scores alike: no weight changes, but float32 loses digits
     assert_agrees_to_float64(student.context_vector(inputs, 2), reference.context_vector(inputs, 2))
 
 
@@ -303,14 +328,21 @@ def test_simple_self_attention_does_not_know_the_order_of_tokens(student, make):
     )
 
 
+@rung.property("simple_self_attention")
+def test_simple_self_attention_takes_large_scores(student, reference, make):
+    """Scores near 80 and near -80 give the right context vectors."""
+    inputs = loud_tokens(make, 7, 4)
+    theirs, ours = student.simple_self_attention(inputs), reference.simple_self_attention(inputs)
+    assert_agrees(theirs, ours, within=LARGE_SCORES)
+
+
 @rung.property("simple_self_attention", rules=("dtype",))
 def test_simple_self_attention_keeps_float64(student, reference, make):
     """Inputs in float64 give context vectors in float64, to full precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
-    inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
-    assert_agrees_to_float64(
-        student.simple_self_attention(inputs), reference.simple_self_attention(inputs)
-    )
+    inputs[:, 0] = 8.3  # shifts all scores alike: no weight changes, but float32 loses digits
+    theirs, ours = student.simple_self_attention(inputs), reference.simple_self_attention(inputs)
+    assert_agrees_to_float64(theirs - inputs.amax(0), ours - inputs.amax(0))
 
 
 @rung.property("simple_self_attention", rules=("unchanged",))

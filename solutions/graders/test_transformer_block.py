@@ -13,6 +13,7 @@ from grader.testing import (
     adopt,
     assert_agrees,
     assert_agrees_to_float64,
+    assert_curves_in_float64,
     assert_drops_only_weights,
     assert_gradients_agree,
     assert_input_unchanged,
@@ -226,8 +227,9 @@ def test_gelu_is_the_exact_one(student, reference):
 @rung.property("gelu", rules=("dtype",))
 def test_gelu_keeps_float64(student, reference, make):
     """Numbers in float64 give numbers in float64, to full precision."""
-    x = make.uniform(-3.0, 3.0, rows=5, columns=8, dtype=torch.float64)
-    assert_rises_in_float64(student.gelu, reference.gelu, x)
+    x = make.uniform(2e-4, 5e-4, rows=5, columns=8, dtype=torch.float64)
+    theirs, ours = (lambda x, gelu=who.gelu: 4e8 * gelu(x) for who in (student, reference))
+    assert_curves_in_float64(theirs, ours, x)
 
 
 @rung.property("gelu", rules=("unchanged",))
@@ -312,9 +314,13 @@ def test_feed_forward_works_in_float64(student, reference, make):
     """A layer in float64 takes and gives float64, to full precision."""
     theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
     x = make.normal(batch=2, tokens=6, d_model=5, dtype=torch.float64)
-    keep_hidden_within(0.25, ours.up, x.float())
+    with torch.no_grad():  # without biases, x and -x give numbers of one size
+        ours.up.bias.zero_()
+        ours.down.bias.zero_()
+        ours.down.weight *= 1e9
+    keep_hidden_within(5e-4, ours.up, x.float())
     adopt(theirs, ours)
-    assert_rises_in_float64(theirs.double(), ours.double(), x)
+    assert_curves_in_float64(theirs.double(), ours.double(), x)
 
 
 @rung.property("FeedForward", rules=("unchanged",))
@@ -385,12 +391,12 @@ def test_swiglu_leaves_its_input_alone(student, reference, make):
 
 @rung.stability("SwiGLU", rules=("large",))
 def test_swiglu_takes_gates_of_hundreds(student, reference, make):
-    """A gate of ±600 is open or shut, and gives no NaN."""
+    """A gate of ±1000 is open or shut, and gives no NaN."""
     theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
-    with torch.no_grad():
-        ours.W_gate.weight *= 200.0
-    adopt(theirs, ours)
     x = make.normal(batch=2, tokens=6, d_model=5)
+    with torch.no_grad():
+        ours.W_gate.weight *= 1000.0 / (x @ ours.W_gate.weight.T).abs().max()
+    adopt(theirs, ours)
     assert_agrees(theirs(x), ours(x), within=LARGE_SCORES, what="the result for large gates")
 
 
@@ -430,7 +436,7 @@ def test_transformer_block_keeps_the_shape(
 ):
     """One vector of size d_model comes back for each token, however wide the hidden layer is."""
     block = student.TransformerBlock(d_model, num_heads, d_hidden, tokens, 0.0)
-    block(make.normal(12.0, batch=batch, tokens=tokens, d_model=d_model))
+    block(make.normal(60.0, batch=batch, tokens=tokens, d_model=d_model))
 
 
 @rung.value("TransformerBlock", points=11)
@@ -440,7 +446,7 @@ def test_transformer_block_agrees_with_the_reference(
 ):
     """With the same weights, the result is that of the reference."""
     theirs, ours = blocks(student, reference, d_model, num_heads, d_hidden, tokens, 0.0)
-    x = make.normal(12.0, batch=batch, tokens=tokens, d_model=d_model)
+    x = make.normal(60.0, batch=batch, tokens=tokens, d_model=d_model)
     assert_agrees(theirs(x), ours(x), within=REORDERED)
 
 
@@ -449,7 +455,7 @@ def test_transformer_block_takes_inputs_shorter_than_the_context(student, refere
     """Inputs shorter than context_length work, one after another, in any order."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 9, 0.0)
     for tokens in (6, 2, 1, 8):
-        x = make.normal(12.0, batch=2, tokens=tokens, d_model=12)
+        x = make.normal(60.0, batch=2, tokens=tokens, d_model=12)
         what = f"the result for {tokens} of 9 tokens"
         assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
 
@@ -499,8 +505,9 @@ def test_transformer_block_adds_eps_to_small_variances(student, reference, make)
 def test_transformer_block_uses_the_exact_gelu(student, reference, make):
     """For large numbers too, the GELU is the exact function, and not its tanh form."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.0, gentle=1.0)
-    x = make.normal(12.0, batch=2, tokens=7, d_model=12)
-    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result with large weights")
+    x = make.normal(60.0, batch=2, tokens=7, d_model=12)
+    what = "what the block adds, with large weights,"
+    assert_agrees(theirs(x) - x, ours(x) - x, within=REORDERED, what=what)
 
 
 SENTENCES, P_DROP = 2400, 0.2
@@ -534,7 +541,7 @@ def test_transformer_block_drops_weights_in_training(student, reference, make):
 def test_transformer_block_drops_nothing_in_evaluation(student, reference, make):
     """After .eval(), two calls agree with each other and with the reference."""
     theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.5)
-    x = make.normal(12.0, batch=2, tokens=7, d_model=12)
+    x = make.normal(60.0, batch=2, tokens=7, d_model=12)
     calm, calmer = theirs.eval().each([(x,), (x,)])
     assert_agrees(calm, calmer, what="a second call in evaluation mode")
     expected = ours.eval()(x).detach()
@@ -546,7 +553,7 @@ def test_transformer_block_moves_as_a_whole(student, make):
     """After a move to another device, the module takes inputs from that device."""
     assert_moves(
         student.TransformerBlock(12, 3, 20, 6, 0.0),
-        make.normal(12.0, batch=2, tokens=6, d_model=12),
+        make.normal(60.0, batch=2, tokens=6, d_model=12),
     )
 
 
@@ -562,7 +569,7 @@ def test_transformer_block_works_in_float64(student, reference, make):
 def test_transformer_block_leaves_its_input_alone(student, reference, make):
     """The tensor that was passed in stays as it was."""
     theirs, _ = blocks(student, reference, 12, 3, 20, 6, 0.0)
-    assert_input_unchanged(theirs, make.normal(12.0, batch=2, tokens=6, d_model=12))
+    assert_input_unchanged(theirs, make.normal(60.0, batch=2, tokens=6, d_model=12))
 
 
 @rung.gradient("TransformerBlock", rules=("gradients",))

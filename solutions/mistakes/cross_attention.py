@@ -362,6 +362,18 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "CrossAttention", "longest-context", "There is room for 128 tokens of the context",
+    hint="How many tokens may the context have?",
+    change={
+        SCORES: (
+            f"{SCORES}\n"
+            "        room = torch.zeros(128, dtype=torch.bool, device=x.device)\n"
+            "        attn_scores = attn_scores.masked_fill(room[: context.shape[1]], -torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "CrossAttention", "causal",
     "Later tokens of the context are hidden, as in causal attention",
     hint="Which tokens have not been written yet when these are read?",
@@ -799,12 +811,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "EncoderSelfAttention", "longest-sentence", "Sentences of more than 32 tokens are too long",
+    "EncoderSelfAttention", "longest-sentence", "Sentences of more than 128 tokens are too long",
     hint="What is there left in the layer that knows the length of a sentence?",
     change={
         "self.out_proj = nn.Linear(d_out, d_out)": (
             "self.out_proj = nn.Linear(d_out, d_out)\n"
-            "        self.register_buffer(\"mask\", torch.zeros(32, 32, dtype=torch.bool))"
+            "        self.register_buffer(\"mask\", torch.zeros(128, 128, dtype=torch.bool))"
         ),
         SCORES: (
             f"{SCORES}\n"

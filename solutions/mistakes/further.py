@@ -44,6 +44,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "head_weights", "longest-sentence", "The mask has room for 128 tokens, and longer ones fail",
+    hint="How long may a sentence be?",
+    change={"causal_mask(tokens).to(x.device)": "causal_mask(128)[:tokens, :tokens].to(x.device)"},
+)  # fmt: skip
+
+mistake(
     "head_weights", "matrices-transposed",
     "The matrices are transposed, as if they came from nn.Linear as they are",
     hint="Which of its two dimensions does each matrix share with a token?",
@@ -879,11 +885,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    BOTH, "mask-of-one-length", "There is room for 16 tokens, and longer texts fail",
+    BOTH, "mask-of-one-length", "There is room for 100 tokens, and longer texts fail",
     hint="How long may a text be?",
+    breaks=("length",),
     change={
         "causal_mask_after(seen, tokens).to(x.device)": (
-            "causal_mask(16).to(x.device)[seen : seen + tokens, : seen + tokens]"
+            "causal_mask(100).to(x.device)[seen : seen + tokens, : seen + tokens]"
         ),
     },
 )  # fmt: skip
@@ -1804,16 +1811,19 @@ HALVES = "torch.cat([-part[..., width // 2 :], part[..., : width // 2]], dim=-1)
 NEIGHBOURS = "torch.stack([-part[..., 1::2], part[..., 0::2]], dim=-1).flatten(-2)"
 
 
-def turning(angles, partners, positions="positions"):
+def turning(angles, partners, positions="positions", change=()):
     """A function that rotates, with these angles and the other features of the pairs."""
     text = TURNED.replace("ANGLES", angles).replace("PARTNERS", partners)
+    for old, new in dict(change).items():
+        text = text.replace(old, new)
     return text.replace("POSITIONS", positions)
 
 
-def rotated_by(angles, partners):
+def rotated_by(angles, partners, change=()):
     """Queries and keys rotated by a function of one's own."""
+    turn = turning(angles, partners, change=change)
     return {
-        TURN_QUERIES: f"{turning(angles, partners)}\n        queries = turned(queries)",
+        TURN_QUERIES: f"{turn}\n        queries = turned(queries)",
         TURN_KEYS: "keys = turned(keys)",
     }
 
@@ -1929,9 +1939,10 @@ mistake(
 
 mistake(
     "RotaryAttention", "table-too-short",
-    "Angles are made for 32 positions, and later tokens get those of the last",
+    "Angles are made for 64 positions, and later tokens get those of the last",
     hint="How long may a text be?",
-    change={POSITIONS: f"{POSITIONS}.clamp(max=31)"},
+    breaks=("length",),
+    change={POSITIONS: f"{POSITIONS}.clamp(max=63)"},
 )  # fmt: skip
 
 mistake(
@@ -1966,6 +1977,16 @@ mistake(
             "        keys = keys * cos + partner.flatten(-2) * sin"
         ),
     },
+)  # fmt: skip
+
+SPEEDS_IN_FLOAT32 = {"* 10000.0**-speeds": "/ 10000.0 ** speeds.float()"}
+
+mistake(
+    "RotaryAttention", "speeds-in-float32", "The speeds of the pairs have the digits of float32",
+    hint="Which digits does a root of 10000 lose in float32?",
+    breaks=("dtype",),
+    change=rotated_by(ANGLES_OF_NEIGHBOURS, NEIGHBOURS, SPEEDS_IN_FLOAT32),
+    same_as={"angles-in-float32": "both lose digits"},
 )  # fmt: skip
 
 mistake(
@@ -2640,6 +2661,16 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "LlamaBlock", "eps-much-larger", "The norms add 1e-3, and not 1e-6",
+    hint="Which number stands under the root in the statement?",
+    change={
+        READ: "found, _cache = self.attention(rms_norm(x, self.norm1, 1e-3))",
+        FEED: "return h + self.feed_forward(rms_norm(h, self.norm2, 1e-3))",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
     "LlamaBlock", "no-eps", "The norms add nothing to the mean square",
     hint="What do you divide by where all features of a token are 0?",
     change={
@@ -2812,9 +2843,9 @@ def written_out(*changes):
     return {READ: text}
 
 
-def turned_by(angles, partners):
+def turned_by(angles, partners, change=()):
     """Queries and keys of the block rotated by a function of one's own."""
-    turn = turning(angles, partners, "places")
+    turn = turning(angles, partners, "places", change)
     return written_out(
         (TURN_BOTH, f"{turn}\n        queries, keys = turned(queries), turned(keys)")
     )
@@ -2869,6 +2900,14 @@ mistake(
     "Features are paired with neighbours, and angles with those half a head apart",
     hint=WHOSE_PAIR,
     change=turned_by(ANGLES_OF_HALVES, NEIGHBOURS),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "speeds-in-float32", "The speeds of the pairs have the digits of float32",
+    hint="Which digits does a root of 10000 lose in float32?",
+    breaks=("dtype",),
+    change=turned_by(ANGLES_OF_NEIGHBOURS, NEIGHBOURS, SPEEDS_IN_FLOAT32),
+    same_as={"float32-inside": "both lose digits"},
 )  # fmt: skip
 
 mistake(
@@ -2944,11 +2983,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "LlamaBlock", "sixteen-tokens", "Sentences of more than 16 tokens fail",
+    "LlamaBlock", "hundred-tokens", "Sentences of more than 100 tokens fail",
     hint="How many positions did you prepare?",
     change={
         READ: (
-            "if x.shape[1] > 16:\n"
+            "if x.shape[1] > 100:\n"
             "            raise ValueError('the sentence is too long')\n"
             f"        {READ}"
         ),
@@ -3710,10 +3749,46 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "EncoderDecoderBlock", "longest-sentence", "Sentences of more than 128 tokens fail",
+    hint="How long may a sentence be?",
+    change={
+        OWN: (
+            "if x.shape[1] > 128:\n"
+            "            raise ValueError('the sentence is too long')\n"
+            f"        {OWN}"
+        ),
+    },
+    breaks=("length",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "longest-context", "Contexts of more than 128 tokens fail",
+    hint="How long may a sentence be?",
+    change={
+        OWN: (
+            "if context.shape[1] > 128:\n"
+            "            raise ValueError('the context is too long')\n"
+            f"        {OWN}"
+        ),
+    },
+    breaks=("length",),
+)  # fmt: skip
+
+mistake(
     "EncoderDecoderBlock", "eps-smaller", "The norms add 1e-6, and not 1e-5",
     hint="Which eps does nn.LayerNorm have when you say nothing?",
     change={
         f"self.norm{n} = nn.LayerNorm(d_model)": f"self.norm{n} = nn.LayerNorm(d_model, eps=1e-6)"
+        for n in (1, 2, 3)
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "eps-larger", "The norms add 1e-3, and not 1e-5",
+    hint="Which eps does nn.LayerNorm have when you say nothing?",
+    change={
+        f"self.norm{n} = nn.LayerNorm(d_model)": f"self.norm{n} = nn.LayerNorm(d_model, eps=1e-3)"
         for n in (1, 2, 3)
     },
     breaks=("eps",),

@@ -1462,6 +1462,24 @@ mistake(
     },
 )  # fmt: skip
 
+for name, title, eps in (
+    ("eps-smaller", "The norms add 1e-6, and not 1e-5", "1e-6"),
+    ("eps-larger", "The norms add 1e-3, and not 1e-5", "1e-3"),
+    ("no-eps", "The norms add nothing to the variance", "0.0"),
+):
+    mistake(
+        ("GPT", "CachedGPT"), name, title,
+        hint="Which eps does nn.LayerNorm have when you say nothing?",
+        change={
+            LAST_NORM: (
+                f"{LAST_NORM}\n        for part in self.modules():\n"
+                "            if isinstance(part, nn.LayerNorm):\n"
+                f"                part.eps = {eps}"
+            ),
+        },
+        breaks=("eps",),
+    )  # fmt: skip
+
 mistake(
     "GPT", "norm-without-weights", "The last norm has no gain and no shift",
     hint="What does the last norm learn?",
@@ -3506,6 +3524,19 @@ mistake(
     "sample_next", "top-p-ignored", "top_p changes nothing",
     hint="Where does what you drop become something that nothing hits?",
     change={FILL_P: "pass"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "nothing-reaches-one",
+    "With a top_p of 1, it fails where rounding leaves no sum that reaches it",
+    hint="Which sum can the probabilities have in float32, if not exactly 1?",
+    breaks=("none",),
+    change={
+        "sum_before = largest.cumsum(dim=-1) - largest": (
+            "reached = torch.nonzero(largest.cumsum(dim=-1) >= top_p)[0]"
+        ),
+        "order[sum_before >= top_p]": "order[reached + 1 :]",
+    },
 )  # fmt: skip
 
 mistake(

@@ -1243,9 +1243,10 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedAttention", "mask-of-one-length", "There is room for 16 tokens, and longer texts fail",
+    "CachedAttention", "mask-of-one-length", "There is room for 128 tokens, and longer texts fail",
     hint="How long may a text be?",
-    change={MASK: "mask = causal_mask(16).to(x.device)[seen:total, :total]"},
+    breaks=("length",),
+    change={MASK: "mask = causal_mask(128).to(x.device)[seen:total, :total]"},
 )  # fmt: skip
 
 common_mistakes("CachedAttention", "mask-on-the-cpu")

@@ -844,6 +844,19 @@ mistake(
 )  # fmt: skip
 
 
+mistake(
+    "apply_rope", "speeds-in-float32", "The speeds of the pairs have the digits of float32",
+    hint="Which digits does a root of theta lose in float32?",
+    breaks=("dtype",),
+    change={
+        "angles = positions[:, None] * speeds": (
+            "angles = positions[:, None].to(x.dtype) / theta ** (torch.arange(0, d, 2) / d)"
+        ),
+    },
+    same_as={"angles-in-float32": "both lose digits"},
+)  # fmt: skip
+
+
 @mistake(
     "apply_rope", "detour-over-float32", "In float64 the result has only the digits of float32",
     hint="Which dtype has x between its first line and its last?",

@@ -1160,3 +1160,24 @@ def contexts_by_baddbmm(inputs):
     batch = inputs.unsqueeze(0)
     scores = torch.baddbmm(batch.new_zeros(1, 1, 1), batch, batch.mT)
     return torch.bmm(torch.softmax(scores, dim=-1), batch).squeeze(0)
+
+
+# --- scores at the bound of the statements --------------------------------------------------------
+
+for exercise, scores in (
+    ("attention_weights", "attention_scores(inputs)"),
+    ("context_vector", "attention_scores_for_query(inputs, query_index)"),
+):
+    mistake(
+        exercise, "clamped", "Scores above a bound count as if they were at the bound",
+        hint="Are two large scores, one larger than the other, still told apart?",
+        change={scores: f"{scores}.clamp(max=75)"},
+    )  # fmt: skip
+
+mistake(
+    "simple_self_attention", "clamped", "Scores above a bound count as if they were at the bound",
+    hint="Are two large scores, one larger than the other, still told apart?",
+    change={
+        "attention_weights(inputs)": "torch.softmax((inputs @ inputs.T).clamp(max=75), dim=-1)",
+    },
+)  # fmt: skip

@@ -931,6 +931,14 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "gelu", "root-in-float32", "The root of 2 is a tensor in float32",
+    hint="How many digits of a root has a new tensor, unless you pass a dtype?",
+    breaks=("dtype",),
+    change={"math.sqrt(2)": "torch.sqrt(torch.tensor(2.0))"},
+    same_as={"float32-inside": "both lose digits"},
+)  # fmt: skip
+
+mistake(
     "gelu", "torch-gelu", "Torch's own GELU does the work",
     hint="Which lines would you write if that function did not exist?",
     breaks=("forbidden",),
@@ -1178,6 +1186,19 @@ mistake(
 mistake(
     "FeedForward", common="float32-hard-coded",
     change={"gelu(self.up(x))": "gelu(self.up(x).float()).to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "root-in-float32", "The root of 2 in the GELU is a tensor in float32",
+    hint="How many digits of a root has a new tensor, unless you pass a dtype?",
+    breaks=("dtype",),
+    change={
+        "hidden = gelu(self.up(x))": (
+            "wide = self.up(x)\n"
+            "        hidden = 0.5 * wide * (1 + torch.erf(wide / torch.sqrt(torch.tensor(2.0))))"
+        ),
+    },
+    same_as={"float32-hard-coded": "both lose digits"},
 )  # fmt: skip
 
 mistake(
@@ -2026,6 +2047,16 @@ mistake(
     change={
         "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, eps=1e-6)",
         "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.LayerNorm(d_model, eps=1e-6)",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "eps-larger", "The norms add 1e-3, and not 1e-5",
+    hint="Which eps does nn.LayerNorm have when you say nothing?",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, eps=1e-3)",
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.LayerNorm(d_model, eps=1e-3)",
     },
     breaks=("eps",),
 )  # fmt: skip

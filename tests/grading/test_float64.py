@@ -1,12 +1,13 @@
-"""What a test of float64 takes for float64: results that rise by steps too small for float32."""
+"""What a test of float64 takes for float64: results that rise and curve by very small steps."""
 
+import math
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
-from grader.testing import assert_rises_in_float64
+from grader.testing import assert_curves_in_float64, assert_rises_in_float64
 
 X = torch.linspace(-3.0, 3.0, 13, dtype=torch.float64)
 
@@ -44,3 +45,36 @@ def test_a_recording_takes_inputs_that_are_near_to_each_other_for_the_same() -> 
         return recorded[-1][1]
 
     assert_rises_in_float64(smooth, played_back, X)
+
+
+SMALL = torch.linspace(2e-4, 5e-4, 13, dtype=torch.float64)
+
+
+def exact(x: Tensor) -> Tensor:
+    return 4e8 * x * (1 + torch.erf(x / math.sqrt(2))) / 2
+
+
+def by_tanh(x: Tensor) -> Tensor:
+    return 4e8 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+
+
+def test_a_gelu_in_float64_has_the_curvature_of_float64() -> None:
+    assert_curves_in_float64(lambda x: 4e8 * x * torch.special.ndtr(x), exact, SMALL)
+
+
+def test_a_gelu_by_tanh_has_it_too() -> None:
+    assert_curves_in_float64(by_tanh, exact, SMALL)
+
+
+@pytest.mark.parametrize(
+    "through_float32",
+    [
+        lambda x: exact(x.float()).double(),
+        lambda x: exact(x).float().double(),
+        lambda x: 4e8 * x * (1 + torch.erf(x / torch.sqrt(torch.tensor(2.0)))) / 2,
+    ],
+    ids=["what goes in", "what comes out", "a constant"],
+)
+def test_a_gelu_through_float32_has_not(through_float32: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(AssertionError, match="float64 carries 16 digits"):
+        assert_curves_in_float64(through_float32, exact, SMALL)
