@@ -6,8 +6,6 @@ callers then write them to the gradebook.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -20,7 +18,8 @@ from grader.grades.lookup import find_student
 from grader.intake.files import decoded
 from grader.records.faults import CallError
 from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult
-from grader.records.rows import Adjustment, Row, counted, number, separator_of, some_of
+from grader.records.rows import Adjustment, Row, counted, number, some_of
+from grader.records.tables import read_csv
 
 FORM = re.compile(r"[+-]?\d{1,6}(\.\d{1,3})?")
 EXPECTED = (
@@ -115,32 +114,23 @@ def corrections_from(
 
 def _lines(data: bytes, file: str) -> Iterator[tuple[int, list[str] | str]]:
     """The number of each line, with its cells in the order of `COLUMNS`, or an error message."""
-    text = decoded(data)
-    lines = io.StringIO(text, newline="")
-    reader = csv.reader(lines, delimiter=separator_of(text), strict=True)
-    places: list[int] | None = None
-    width = 0
-    while True:
-        line = reader.line_num + 1  # a row may span several lines: this is its first
-        try:
-            cells = [cell.strip() for cell in next(reader)]
-        except StopIteration:
-            break
-        except csv.Error as error:
-            raise CallError(f"{file}: line {line} is not valid CSV: {error}") from None
-        if not any(cells):
-            continue
-        if places is None:
-            titles, width = [cell.casefold() for cell in cells], len(cells)
-            if any(titles.count(column) != 1 for column in COLUMNS):
-                raise CallError(f"{file} is not a table of corrections: {HEADER}")
-            places = [titles.index(column) for column in COLUMNS]
-        elif len(cells) != width:
-            yield line, f"it has {counted(len(cells), 'cell')}, but the header has {width}"
+    rows = [
+        (line, [cell.strip() for cell in cells])
+        for line, cells in read_csv(decoded(data), file).rows
+    ]
+    rows = [(line, cells) for line, cells in rows if any(cells)]
+    if not rows:
+        raise CallError(f"{file} is empty: {HEADER}")
+    (_, header), *rest = rows
+    titles = [cell.casefold() for cell in header]
+    if any(titles.count(column) != 1 for column in COLUMNS):
+        raise CallError(f"{file} is not a table of corrections: {HEADER}")
+    places = [titles.index(column) for column in COLUMNS]
+    for line, cells in rest:
+        if len(cells) != len(titles):
+            yield line, f"it has {counted(len(cells), 'cell')}, but the header has {len(titles)}"
         else:
             yield line, [cells[place] for place in places]
-    if places is None:
-        raise CallError(f"{file} is empty: {HEADER}")
 
 
 # --- points lost through an earlier mistake ------------------------------------------------------
