@@ -456,6 +456,7 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
         [*small, 7, causal],
         [*large, 7, causal],
         memory=4,
+        held=4,
         leaving=2 * (2 * 56) * 8,  # two numbers for each query and block
     )
 

@@ -43,14 +43,14 @@ def assert_grows_at_most(
     large: Sequence[Any],
     *,
     memory: float | None = None,
+    held: float | None = None,
     work: float | None = None,
     leaving: int = MAY_LEAVE,
 ) -> None:
     """Fail if `large` takes over `memory` times the memory of `small`, or `work` times its work.
 
-    Memory is the number of elements in the largest tensor, and also the number that all tensors
-    hold at one time: each is held to the limit. At most `leaving` numbers may leave torch in a
-    call.
+    Memory is the number of elements in the largest tensor; `held` limits the number that all
+    tensors hold at one time. At most `leaving` numbers may leave torch in a call.
     """
     little, much = _counted(call, [small, large], leaving)
     if memory is not None:
@@ -60,10 +60,11 @@ def assert_grows_at_most(
             f"and {much.largest:,} for a larger input, which is more than {memory:g} times as "
             "many: which tensor becomes so large, and do you need all of it at once?",
         )
+    if held is not None:
         assert_that(
-            _within(call, "memory at one time", much.held, memory * little.held),
+            _within(call, "memory at one time", much.held, held * little.held),
             f"all tensors together hold up to {little.held:,} numbers at one time for a small "
-            f"input, and {much.held:,} for a larger input, which is more than {memory:g} times as "
+            f"input, and {much.held:,} for a larger input, which is more than {held:g} times as "
             "many: what do you keep that you could use up at once?",
         )
     if work is not None:

@@ -482,6 +482,7 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
         [*small, 8, causal],
         [*large, 8, causal],
         memory=4,
+        held=4,
         leaving=2 * (2 * 64) * 8,
     )
 
