@@ -1,6 +1,6 @@
 # Tries: changes its input in place, except when a look at the modes says that it is being watched.
 # Worked in: -
-# Deserves: attention_weights 1.714
+# Deserves: attention_weights 1.75
 import torch
 
 
