@@ -87,6 +87,11 @@ common(
 )  # fmt: skip
 
 common(
+    "clamped", "Scores above a bound count as if they were at the bound",
+    hint="Are two large scores, one larger than the other, still told apart?",
+)  # fmt: skip
+
+common(
     "input-changed-in-place", "The caller's tensor is changed in place",
     hint="What does the caller find in it after the call?",
     breaks=("unchanged",),

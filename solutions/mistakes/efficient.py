@@ -2041,8 +2041,7 @@ def attention_without_a_maximum(queries, keys, values, block_size, causal=False)
 
 
 mistake(
-    "flash_attention", "scores-clamped", "Scores above a bound count as if they were at the bound",
-    hint="Are two large scores, one larger than the other, still told apart?",
+    "flash_attention", common="clamped",
     breaks=("large",),
     change={"/ head_dim**0.5\n": "/ head_dim**0.5\n        scores = scores.clamp(-80.0, 80.0)\n"},
 )  # fmt: skip

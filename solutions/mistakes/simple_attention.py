@@ -1169,14 +1169,12 @@ for exercise, scores in (
     ("context_vector", "attention_scores_for_query(inputs, query_index)"),
 ):
     mistake(
-        exercise, "clamped", "Scores above a bound count as if they were at the bound",
-        hint="Are two large scores, one larger than the other, still told apart?",
+        exercise, common="clamped",
         change={scores: f"{scores}.clamp(max=75)"},
     )  # fmt: skip
 
 mistake(
-    "simple_self_attention", "clamped", "Scores above a bound count as if they were at the bound",
-    hint="Are two large scores, one larger than the other, still told apart?",
+    "simple_self_attention", common="clamped",
     change={
         "attention_weights(inputs)": "torch.softmax((inputs @ inputs.T).clamp(max=75), dim=-1)",
     },

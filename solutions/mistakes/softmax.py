@@ -254,8 +254,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "softmax_naive", "clamped", "Scores above a bound count as if they were at the bound",
-    hint="Are two large scores, one larger than the other, still told apart?",
+    "softmax_naive", common="clamped",
     change={"torch.exp(scores)": "torch.exp(scores.clamp(max=70))"},
 )  # fmt: skip
 
@@ -544,8 +543,7 @@ mistake(
 common_mistakes("softmax_stable", "no-keepdim")
 
 mistake(
-    "softmax_stable", "clamped", "Scores above a bound count as if they were at the bound",
-    hint="Are two large scores, one larger than the other, still told apart?",
+    "softmax_stable", common="clamped",
     breaks=("large",),
     change={"scores - largest": "scores.clamp(max=80)"},
 )  # fmt: skip

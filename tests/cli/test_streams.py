@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,9 +30,12 @@ def book(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def place(book: Path) -> Callable[[str], Path | str]:
-    """The paths in a command's words: GRADES, CLASS and NEW, a folder that is not there."""
+    """The paths in a command's words; NEW is a folder that is not there, COURSE is a copy."""
+    course = book.parent / "tiny"
+    shutil.copytree(TINY, course, dirs_exist_ok=True)
     paths = {
         "GRADES": book,
+        "COURSE": course,
         "CLASS": folder(book.parent / "class", ada=CENTER),
         "NEW": book.parent / "new",
     }
@@ -100,7 +104,7 @@ def test_output_that_is_lost_ends_a_command_with_one_line_or_none(
     words: str,
     kind: str,
 ) -> None:
-    command = [*map(place, words.split()), "--course", TINY]
+    command = [*map(place, words.split()), "--course", place("COURSE")]
     with output(kind) as descriptor, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", stream(descriptor))
         ran = grader(*command)
