@@ -24,7 +24,7 @@ from grader.course.file import (
     decode_table,
 )
 from grader.records.faults import CallError
-from grader.records.grade import THOUSAND, shared
+from grader.records.grade import from_thousandths, shared
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Course:
 
     def most(self, names: Iterable[str]) -> float:
         """The sum of these exercises' points."""
-        return sum(self.exercises[name].thousandths for name in names) / THOUSAND
+        return from_thousandths(sum(self.exercises[name].thousandths for name in names))
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from grader.records.faults import CallError
-from grader.records.grade import THOUSAND
+from grader.records.grade import THOUSAND, thousandths
 
 AnyFile = TypeVar("AnyFile")
 
@@ -43,7 +43,7 @@ class Exercise(_Table, frozen=True):
     @property
     def thousandths(self) -> int:
         """The points in thousandths."""
-        return round(self.points * THOUSAND)
+        return thousandths(self.points)
 
 
 class Unit(_Table, frozen=True):

@@ -17,7 +17,7 @@ from grader.feedback.verdict import mistake_of
 from grader.grades.lookup import find_student
 from grader.intake.files import decoded
 from grader.records.faults import CallError
-from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult
+from grader.records.grade import OPERATIONS, ExerciseResult, thousandths
 from grader.records.rows import Adjustment, Row, counted, number, some_of
 from grader.records.tables import read_csv
 
@@ -65,7 +65,7 @@ def correction(
         raise CallError(f"{exercise.name} was not graded in this gradebook")
     if not added and row.correction(exercise.name) is None:
         raise CallError(f"{row.student} has no correction in {exercise.name} to remove")
-    if round((computed + added) * THOUSAND) < 0:
+    if thousandths(computed + added) < 0:
         raise CallError(
             f"{row.student} earned {counted(computed, 'point')} in {exercise.name}: you cannot "
             "take away more than that"

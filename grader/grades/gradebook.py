@@ -25,7 +25,7 @@ from grader.intake import NO_ROSTER, Roster, Submission
 from grader.intake.names import file_stems
 from grader.records.faults import CallError, HostFault, NoRoom, unwritten
 from grader.records.files import write_whole
-from grader.records.grade import THOUSAND, Grade
+from grader.records.grade import Grade, from_thousandths, thousandths
 from grader.records.rows import Adjustment, Person, Row
 
 DATABASE = "grades.db"
@@ -183,7 +183,7 @@ class Gradebook:
         """Store corrections in one transaction, which stores either all of them or none."""
         with self._connection:
             for student, adjustment in adjustments:
-                points = round(adjustment.points * THOUSAND)
+                points = thousandths(adjustment.points)
                 if points:
                     self._connection.execute(
                         "INSERT OR REPLACE INTO adjustments VALUES (?, ?, ?, ?)",
@@ -201,9 +201,9 @@ class Gradebook:
             self._connection.executemany(
                 "INSERT OR REPLACE INTO exported VALUES (?, ?, ?, ?, ?, ?)",
                 [
-                    (system, column, student, _thousandths(one.points), one.view, before)
+                    (system, column, student, thousandths(one.points), one.view, before)
                     for student, one in written.items()
-                    for before in [None if one.before is None else _thousandths(one.before)]
+                    for before in [None if one.before is None else thousandths(one.before)]
                 ],
             )
 
@@ -213,7 +213,9 @@ class Gradebook:
         for place, student, points, view, before in self._connection.execute(
             "SELECT place, student, points, view, before FROM exported WHERE system = ?", (system,)
         ):
-            one = Written(points / THOUSAND, view, None if before is None else before / THOUSAND)
+            one = Written(
+                from_thousandths(points), view, None if before is None else from_thousandths(before)
+            )
             found.setdefault(place, {})[student] = one
         return found
 
@@ -385,7 +387,7 @@ class Gradebook:
         for student, exercise, points, reason in self._connection.execute(
             "SELECT student, exercise, points, reason FROM adjustments ORDER BY student, exercise"
         ):
-            adjustment = Adjustment(exercise, points / THOUSAND, reason)
+            adjustment = Adjustment(exercise, from_thousandths(points), reason)
             adjusted.setdefault(student, []).append(adjustment)
         return [
             Row(
@@ -414,10 +416,6 @@ def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
     """The file name of each graded student's page in the folder `FEEDBACK`, by student."""
     stems = file_stems(row.student for row in rows if row.grade is not None)
     return {student: f"{stem}.html" for student, stem in stems.items()}
-
-
-def _thousandths(points: float) -> int:
-    return round(points * THOUSAND)
 
 
 def _unpacked(blob: bytes) -> Submission:

@@ -40,7 +40,12 @@ _TAIL = 60  # characters kept at the end of a long name, for its suffix
 
 def suffix(name: str) -> str:
     """A name's suffix in lower case: ``.py`` for ``softmax.py`` and for ``SOFTMAX.PY``."""
-    return os.path.splitext(name)[1].lower()  # noqa: PTH122 (PurePath keeps every name in memory)
+    return _split(name)[1].lower()
+
+
+def _split(name: str) -> tuple[str, str]:
+    """A name, divided before its suffix."""
+    return os.path.splitext(name)  # noqa: PTH122 (PurePath keeps every name in memory)
 
 
 def skipped(name: str, *, folder: bool) -> bool:
@@ -56,7 +61,7 @@ def real_name(name: str) -> str:
 
 def stem_of(name: str) -> str:
     """A file's name without its suffix: ``hw`` for ``hw.py`` and for ``hw.tar.gz``."""
-    stem, last = os.path.splitext(real_name(name))  # noqa: PTH122 (see `suffix`)
+    stem, last = _split(real_name(name))
     compressed = last.lower() in COMPRESSED and suffix(stem) == TAR
     return stem[: -len(TAR)] if compressed and stem[: -len(TAR)] else stem
 

@@ -88,14 +88,19 @@ def _require_plain_weights(infos: Sequence[ParameterInfo]) -> None:
 def _with_layers(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
     """All ways to match a model; its parameters also under paths that say more of their layers."""
     outer, inner = _by_layer(wanted.roles)
-    counts = len(inner), *(blocks.count_norms(of) for of in (next(iter(inner.values())), outer))
-    in_lists = norms.lists_by_layer(wanted.parameters, *counts)
+    in_lists = norms.lists_by_layer(wanted.parameters, *_counts(outer, inner))
     in_steps = {info.path: AFTER_NUMBER.sub(".", info.path) for info in wanted.parameters}
     ways = [_in_layers(wanted, outer, inner, aliases)]
     for paths in (in_lists, in_steps):
         if any(path != other for path, other in paths.items()):
             ways.append(_under_other_paths(paths, wanted, outer, inner, aliases))
     yield from in_turn(ways)
+
+
+def _counts(outer: Roles, inner: Mapping[str, Roles]) -> tuple[int, int, int]:
+    """The numbers of layers, of norms in each layer, and of norms around the layers."""
+    of_one = next(iter(inner.values()))
+    return len(inner), blocks.count_norms(of_one), blocks.count_norms(outer)
 
 
 def _under_other_paths(
@@ -119,9 +124,7 @@ def _in_layers(
 ) -> Iterator[Adoption]:
     """All ways to match a model; raises `Unadoptable` if no layers are found."""
     of_one = next(iter(inner.values()))
-    rows = norms.rows_in_stacks(
-        wanted.parameters, len(inner), blocks.count_norms(of_one), blocks.count_norms(outer)
-    )
+    rows = norms.rows_in_stacks(wanted.parameters, *_counts(outer, inner))
     found = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
     if not found:
         raise Unadoptable(

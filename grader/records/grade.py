@@ -160,8 +160,8 @@ def shared(points: Sequence[float], scale: float) -> list[float]:
 
     Each result is within a thousandth of its exact value. Points must not be negative.
     """
-    parts = list(map(_thousandths, points))
-    whole = _thousandths(scaled(from_thousandths(sum(parts)), scale))
+    parts = list(map(thousandths, points))
+    whole = thousandths(scaled(from_thousandths(sum(parts)), scale))
     return [from_thousandths(part) for part in split_points(whole, parts)]
 
 
@@ -180,18 +180,18 @@ def counted_elsewhere(
         else [most.get(result.name, scaled(result.max, scale)) for result in results]
     )
     return [
-        _elsewhere(result, scale, _thousandths(share))
+        _elsewhere(result, scale, thousandths(share))
         for result, share in zip(results, maxima, strict=True)
     ]
 
 
 def _elsewhere(result: ExerciseResult, scale: float, most: int) -> ExerciseResult:
     change = msgspec.structs.replace
-    maxima = split_points(most, [_thousandths(test.max) for test in result.tests])
-    earned = [_thousandths(test.points) for test in result.tests]
+    maxima = split_points(most, [thousandths(test.max) for test in result.tests])
+    earned = [thousandths(test.points) for test in result.tests]
     whole = most
     if result.points != result.max:
-        whole = min(most, _thousandths(scaled(result.points, scale)))
+        whole = min(most, thousandths(scaled(result.points, scale)))
     if all(test.points in (0, test.max) for test in result.tests):
         points = [share if part else 0 for share, part in zip(maxima, earned, strict=True)]
     else:  # only a part of a test's points counts, because a central rule is broken
@@ -207,7 +207,8 @@ def _elsewhere(result: ExerciseResult, scale: float, most: int) -> ExerciseResul
     )
 
 
-def _thousandths(points: float) -> int:
+def thousandths(points: float) -> int:
+    """Convert points to integer thousandths, in which they are added and stored."""
     return round(points * THOUSAND)
 
 

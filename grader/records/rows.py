@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from grader.records.grade import THOUSAND, Grade
+from grader.records.grade import Grade, from_thousandths, thousandths
 
 ABSENT = "absent"  # the status of a student on the roster without a submission
 CONFLICT = "conflict"  # the status of a student with several submissions that may count
@@ -165,7 +165,7 @@ def spellings(name: str) -> set[str]:
 
 def _sum(points: Sequence[float]) -> float:
     """The sum of points, exact to a thousandth."""
-    return sum(round(part * THOUSAND) for part in points) / THOUSAND
+    return from_thousandths(sum(map(thousandths, points)))
 
 
 Cell = str | float | None  # None is an empty cell

@@ -988,7 +988,9 @@ def test_an_archive_is_called_by_its_name_without_all_suffixes(
     )
 
 
-@pytest.mark.skipif(os.name == "nt", reason="names are text there")
+@pytest.mark.skipif(
+    os.name == "nt", reason="Windows stores file names as text, so none can hold such bytes"
+)
 def test_a_name_with_bytes_that_are_no_text_finds_its_student(tmp_path: Path, tiny: Course) -> None:
     place = tmp_path / "moodle" / os.fsdecode(b"J\xfcrg Doe_12_assignsubmission_file_")
     place.mkdir(parents=True)
