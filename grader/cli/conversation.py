@@ -1,4 +1,4 @@
-"""Commands for a gradebook: `explain`, `adjust`, `forget`, `diff`, `report`, `export`."""
+"""Commands for a gradebook: `explain`, `forget`, `diff`, `report`, `export`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
+from grader.cli.decisions import STUDENT_HELP, rewrite
 from grader.cli.grade import written
 from grader.course.course import Course
 from grader.lms import SYSTEMS
@@ -33,35 +34,8 @@ if TYPE_CHECKING:
     from grader.records.rows import Row
 
 
-STUDENT_HELP = "A student's name in the gradebook, id, e-mail or full name."
 StudentArgument = Annotated[str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP)]
 STANDARD = Path("-")  # this file name means standard input or output
-
-# The parameters of `adjust`.
-CorrectedArgument = Annotated[
-    str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP, show_default=False)
-]
-ExerciseArgument = Annotated[
-    str, typer.Argument(metavar="EXERCISE", help="The exercise to correct.", show_default=False)
-]
-PointsArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="±N", help="Points to add: +1, -0.5; 0 removes a correction.", show_default=False
-    ),
-]
-ReasonOption = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="The reason, which the student will read.")
-]
-FromOption = Annotated[
-    str,
-    typer.Option(
-        "--from",
-        metavar="FILE.csv",
-        help="Many corrections: a table with the columns student, exercise, points and reason; "
-        "- reads standard input.",
-    ),
-]
 
 
 @app.command(
@@ -144,63 +118,6 @@ def _list_losses(row: Row, exercise: ExerciseResult | None, folder: Path, *, as_
         revisions.show_losses(losses, str(folder), Console(highlight=False))
 
 
-@app.command(
-    rich_help_panel=INSTRUCTORS,
-    epilog='Example: grader adjust grades/ ada causal_mask +1 --reason "typo in the statement"\n\n'
-    "Example: grader adjust grades/ --from corrections.csv",
-    context_settings={"ignore_unknown_options": True},  # -0.5 is a number, not an option
-)
-def adjust(
-    folder: GradesArgument,
-    student: CorrectedArgument = "",
-    exercise: ExerciseArgument = "",
-    points: PointsArgument = "",
-    reason: ReasonOption = "",
-    file: FromOption = "",
-    course: CourseOption = None,
-) -> None:
-    """Correct a student's points in one exercise; the computed grade stays as it was.
-
-    A second correction of the exercise replaces the first. Regrading keeps all corrections. With
-    --from, all lines of the table are checked before any is written.
-    """
-    from grader.cli import revisions
-    from grader.grades.corrections import correction, corrections_from
-    from grader.grades.gradebook import existing_gradebook
-    from grader.grades.lookup import find_student
-
-    if file and (student or exercise or points or reason):
-        raise CallError(
-            "--from reads students, exercises, points and reasons from its table: give no others"
-        )
-    if not file and not points:
-        raise CallError("name a student, an exercise and points; or a table with --from FILE.csv")
-    opened = instructors_course(course)
-    if not file:
-        chosen = opened.one(exercise, "name one exercise of it")
-    with existing_gradebook(folder, opened.name) as book:
-        rows = book.rows()
-        corrections = (
-            corrections_from(_read(file), _called(file), rows, opened)
-            if file
-            else [correction(find_student(rows, student), chosen, points, reason)]
-        )
-        book.adjust_all((one.before.student, one.adjustment) for one in corrections)
-        _write(book, opened)
-    revisions.show_corrections(corrections, Console(highlight=False))
-
-
-def _read(file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if Path(file) == STANDARD else Path(file).read_bytes()
-    except OSError as error:
-        raise CallError(f"{file}: {error.strerror}") from None
-
-
-def _called(file: str) -> str:
-    return "standard input" if Path(file) == STANDARD else file
-
-
 @app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader forget grades/ ada")
 def forget(
     folder: GradesArgument,
@@ -221,7 +138,7 @@ def forget(
         if not yes:
             typer.confirm(revisions.question(row), abort=True)
         forgotten = remove(book, row)
-        _write(book, opened)
+        rewrite(book, opened)
     revisions.show_forgotten(forgotten, Console(highlight=False))
 
 
@@ -274,16 +191,6 @@ def diff(
     elif table != STANDARD:
         revisions.show_changes(found, Console(highlight=False))
         print(written_to, end="")
-
-
-def _write(book: Gradebook, course: Course) -> None:
-    """Write a gradebook's tables again, and also its HTML pages if it has some."""
-    from grader.grades.gradebook import REPORT
-    from grader.report import write_pages
-
-    book.write_files()
-    if (book.folder / REPORT).is_file():
-        write_pages(book, course)
 
 
 # --- pages ---------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ Names, messages and source lines come from students. Therefore they are printed 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, tzinfo
 
 from rich.console import Console
 
+from grader.course.course import Course
 from grader.feedback.terminal import print_plain, safe
 from grader.grades.changes import (
     ANOTHER_TEXT,
@@ -22,7 +24,18 @@ from grader.grades.changes import (
 from grader.grades.corrections import Correction
 from grader.grades.losses import ExerciseLosses, Losses
 from grader.grades.privacy import Forgotten
-from grader.records.rows import Adjustment, Row, counted, limited, number, some_of, with_sign
+from grader.records.decisions import Decision
+from grader.records.rows import (
+    Adjustment,
+    Row,
+    corrected,
+    counted,
+    limited,
+    number,
+    some_of,
+    with_sign,
+)
+from grader.records.times import shown_time
 
 SETTINGS = {
     "seed": "the hidden seed changed",
@@ -35,7 +48,7 @@ TABLES = {
     "grades": "the grade",
     "earlier": "grades of earlier runs ({})",
     "people": "the line of the roster",
-    "adjustments": "corrections ({})",
+    "decisions": "corrections and other decisions ({})",
     "exported": "exported grades ({})",
     "submissions": "the text",
 }
@@ -59,10 +72,10 @@ STILL_CORRECTED = (
 # --- corrections and removals --------------------------------------------------------------------
 
 
-def show_corrections(corrections: Sequence[Correction], console: Console) -> None:
+def show_corrections(corrections: Sequence[Correction], course: Course, console: Console) -> None:
     """Print each correction with its points before and after, then their number."""
     for one in corrections:
-        _corrected(one, console)
+        _corrected(one, course, console)
     if len(corrections) > 1:
         students = len({one.before.student for one in corrections})
         print_plain(
@@ -70,19 +83,66 @@ def show_corrections(corrections: Sequence[Correction], console: Console) -> Non
         )
 
 
-def _corrected(one: Correction, console: Console) -> None:
-    before, after, exercise = one.before, one.after, one.exercise
-    name = exercise.name
-    points = _arrow(number(before.points[name]), number(after.points[name]))
+def _corrected(one: Correction, course: Course, console: Console) -> None:
+    before, after, part = one.before, one.after, one.part
+    parts = {*after.within(part), part}
+    points = _arrow(number(before.sum_of(parts)), number(after.sum_of(parts)))
     totals = _arrow(_points(before.total), _points(after.total))
-    print_plain(
-        console, f"{after.student}: {name} {points} of {number(exercise.points)}, total {totals}"
-    )
-    print_plain(console, _correction(before.correction(name), after.correction(name)))
-    if after.points[name] > exercise.points:
+    most = course.most_of(part)
+    of_most = "" if most is None else f" of {number(most)}"
+    print_plain(console, f"{after.student}: {part} {points}{of_most}, total {totals}")
+    print_plain(console, _correction(before.correction(part), after.correction(part)))
+    if most is not None and after.sum_of(parts) > most:
         print_plain(console, BONUS, "yellow")
     for line in after.limits:
         print_plain(console, line, "yellow")
+
+
+def show_decisions(
+    new: Sequence[Decision],
+    before: Mapping[str, Row],
+    after: Mapping[str, Row],
+    course: Course,
+    console: Console,
+) -> None:
+    """Print each new decision, with the student's total if it changed."""
+    for one in new:
+        print_plain(console, f"{one.student}: {_decided(one, course.zone)}")
+        totals = before[one.student].total, after[one.student].total
+        if totals[0] != totals[1]:
+            print_plain(console, f"total {_arrow(*map(_points, totals))}", indent=2)
+    if not new:
+        print_plain(console, "nothing is new: these decisions stand already")
+
+
+def show_history(decisions: Sequence[Decision], zone: tzinfo | None, console: Console) -> None:
+    """Print when, what, why and by whom, the oldest first."""
+    for one in decisions:
+        when = shown_time(datetime.fromisoformat(one.when), zone) if one.when else "earlier"
+        by = f" by {one.by}" if one.by else ""
+        reason = f": {one.text}" if one.text and one.kind != "comment" else ""
+        print_plain(console, f"{when}{by}  {one.student}: {_decided(one, zone)}{reason}")
+    if not decisions:
+        print_plain(console, "nobody has decided anything yet")
+
+
+def _decided(one: Decision, zone: tzinfo | None) -> str:
+    """What was decided, without the reason."""
+    about = f" about {one.part}" if one.part else ""
+    match one.kind:
+        case "points":
+            given = Adjustment(one.part, one.points, "", one.sets)
+            return f"{one.part}: " + ("correction removed" if one.removed else given.words)
+        case "comment":
+            return f"comment{about} removed" if one.removed else f"comment{about}: {one.text}"
+        case "extension":
+            if one.removed:
+                return "extension removed"
+            return f"extended until {shown_time(datetime.fromisoformat(one.until), zone)}"
+        case "excused":
+            return "no longer excused" if one.removed else "excused"
+        case "assigned":
+            return f"submission {one.part} " + ("no longer assigned" if one.removed else "assigned")
 
 
 def question(row: Row) -> str:
@@ -236,9 +296,9 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
 def _correction(before: Adjustment | None, after: Adjustment | None) -> str:
     if after is None:
         return "the correction was removed"
-    instead = f" instead of {with_sign(before.points)}" if before else ""
+    instead = f" instead of {before.words}" if before else ""
     reason = f": {after.reason}" if after.reason else ""
-    return f"corrected by {with_sign(after.points)}{instead}{reason}"
+    return f"{corrected(after)}{instead}{reason}"
 
 
 def _points(points: float | None) -> str:

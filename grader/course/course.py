@@ -8,8 +8,10 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -18,6 +20,7 @@ from grader.course.file import (
     CourseFile,
     Exercise,
     Overlay,
+    Question,
     Unit,
     checked_course,
     decode_course,
@@ -25,6 +28,7 @@ from grader.course.file import (
 )
 from grader.records.faults import CallError
 from grader.records.grade import from_thousandths, shared
+from grader.records.lateness import Policy, span_of
 
 
 @dataclass(frozen=True)
@@ -307,6 +311,39 @@ class Course:
             raise CallError(f"there is no assignment called {name!r}; {named}")
         return found[0]
 
+    @cached_property
+    def zone(self) -> tzinfo | None:
+        """The zone of times that do not name one; None if the course names none."""
+        return ZoneInfo(self.file.zone) if self.file.zone else None
+
+    @cached_property
+    def questions(self) -> Mapping[str, Question]:
+        """The questions without code, which a person marks, by name."""
+        return {question.name: question for question in self.file.manual}
+
+    def questions_of(self, assignment: str) -> Mapping[str, float]:
+        """The points of the questions of an assignment, or of the course if the name is ""."""
+        names = self.assignment(assignment).manual if assignment else [*self.questions]
+        return {name: self.questions[name].points for name in names}
+
+    def most_of(self, part: str) -> float | None:
+        """The points that can be earned in an exercise, unit or question; None for other parts."""
+        if part in self.questions:
+            return self.questions[part].points
+        if part in self.exercises:
+            return self.exercises[part].points
+        own = [unit for unit in self.units if unit.name == part]
+        return self.most(exercise.name for exercise in own[0].exercise) if own else None
+
+    def policy(self, assignment: str) -> Policy | None:
+        """The rule of an assignment for late submissions; None if it has no due time."""
+        one = self.assignment(assignment) if assignment else None
+        if one is None or one.due is None:
+            return None
+        return Policy(
+            one.due, one.late_by, one.late, span_of(one.grace or "0 minutes"), one.until, one.counts
+        )
+
     def one(self, name: str, of_unit: str) -> Exercise:
         """The exercise with this name; raises `CallError` if there is none.
 
@@ -320,7 +357,7 @@ class Course:
     def _nearest(self, name: str) -> str:
         import difflib
 
-        known = [*self.exercises, *(unit.name for unit in self.units)]
+        known = [*self.exercises, *(unit.name for unit in self.units), *self.questions]
         near = difflib.get_close_matches(name, known, n=1)
         units = ", ".join(unit.name for unit in self.units)
         return f"; did you mean {near[0]}?" if near else f"; the units are {units}"

@@ -15,8 +15,10 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from grader.records.decisions import LATE, TOTAL
 from grader.records.faults import CallError
 from grader.records.grade import THOUSAND, thousandths
+from grader.records.lateness import RULE, Counts, RuleError, rule_of, span_of
 
 AnyFile = TypeVar("AnyFile")
 
@@ -101,8 +103,16 @@ class Assignment(_Table, frozen=True):
     name: str
     exercises: tuple[str, ...]  # names of exercises, or of units for all their exercises
     title: str = ""
-    points: float | None = None  # the total on the platform; None: the sum of the exercises' points
+    # The total on the platform; None: the sum of the points of exercises and questions.
+    points: float | None = None
+    manual: tuple[str, ...] = ()  # names of questions that a person marks
     due: datetime | None = None
+    # Who subtracts points for lateness: we do, by the rule `late`, or the learning platform.
+    late_by: Literal["us", "lms"] = "lms"
+    late: str = ""  # a rule: see `grader.records.lateness`
+    grace: str = ""  # a time such as ``30 minutes`` after `due` that is not yet late
+    until: datetime | None = None  # a later submission earns nothing
+    counts: Counts = "last"  # which of a student's submissions
 
     @property
     def heading(self) -> str:
@@ -117,6 +127,15 @@ class Assignment(_Table, frozen=True):
         return self.points / most if self.points is not None and most else 1.0
 
 
+class Question(_Table, frozen=True):
+    """A question without code, which a person marks: ``[[manual]]``."""
+
+    name: str
+    points: float
+    title: str = ""
+    rubric: str = ""  # for the person who marks, and for the student
+
+
 class CourseFile(_Table, frozen=True):
     """The content of ``course.toml``."""
 
@@ -129,19 +148,22 @@ class CourseFile(_Table, frozen=True):
     aliases: Aliases = Aliases()
     feedback: FeedbackTable = FeedbackTable()
     assignment: tuple[Assignment, ...] = ()
+    manual: tuple[Question, ...] = ()
+    zone: str = ""
     assigned: str = ""  # in a bundle: the assignment for which it was released
 
 
 class Overlay(_Table, frozen=True):
     """A ``course.toml`` that adds private solutions to another course.
 
-    The keys `limits`, `feedback` and `assignment` override those of the other course.
+    The keys `limits`, `feedback`, `assignment` and `manual` override those of the other course.
     """
 
     overlay: str  # the other course's folder, relative to this folder
     limits: LimitTable | None = None
     feedback: FeedbackTable | None = None
     assignment: tuple[Assignment, ...] | None = None
+    manual: tuple[Question, ...] | None = None
 
 
 def decode_course(path: Path, text: str) -> CourseFile:
@@ -171,6 +193,7 @@ def checked_course(path: Path, text: str, file: CourseFile) -> CourseFile:
 
 def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
     yield from _problems_of_assignments(file)
+    yield from _problems_of_questions(file)
     for key, value in msgspec.structs.asdict(file.limits).items():
         if not 0 < value < math.inf:
             yield f"$.limits.{key}", f"{key} must be positive, got {value}"
@@ -218,8 +241,56 @@ def _problems_of_assignments(file: CourseFile) -> Iterator[tuple[str, str]]:
                 yield f"{where}.exercises", f"there is no exercise or unit called {name!r}"
         if assignment.points is not None and not 0 < assignment.points < math.inf:
             yield f"{where}.points", f"points must be positive, got {assignment.points}"
+        for name in assignment.manual:
+            if name not in {question.name for question in file.manual}:
+                yield f"{where}.manual", f"there is no [[manual]] question called {name!r}"
+        yield from ((f"{where}.{key}", why) for key, why in _problems_of_lateness(assignment))
     if file.assigned and file.assigned not in names:
         yield "$.assigned", f"there is no assignment called {file.assigned!r}"
+
+
+def _problems_of_questions(file: CourseFile) -> Iterator[tuple[str, str]]:
+    taken = {unit.name for unit in file.unit} | {e.name for u in file.unit for e in u.exercise}
+    taken |= {TOTAL, LATE}
+    for q, question in enumerate(file.manual):
+        where = f"$.manual[{q}]"
+        if not question.name.isidentifier():
+            yield f"{where}.name", f"question {question.name!r} is not a name of one word"
+        if question.name in taken:
+            yield f"{where}.name", f"the name {question.name!r} is taken"
+        if not 1 / THOUSAND <= question.points < math.inf:
+            yield f"{where}.points", f"points must be positive, got {question.points}"
+        taken.add(question.name)
+
+
+def _problems_of_lateness(assignment: Assignment) -> Iterator[tuple[str, str]]:
+    """The problems of an assignment's rule for late submissions, each with its key."""
+    ours = assignment.late_by == "us"
+    try:
+        rule_of(assignment.late)
+    except RuleError as error:
+        yield "late", str(error)
+    try:
+        span_of(assignment.grace or "0 minutes")
+    except RuleError as error:
+        yield "grace", str(error)
+    if ours and assignment.due is None:
+        yield "late_by", 'late_by = "us" needs the time `due`'
+    if ours and not assignment.late and assignment.until is None:
+        yield "late_by", f'late_by = "us" needs a rule `late`, or a time `until`: {RULE}'
+    if not ours:
+        for key in ("late", "grace", "until"):
+            if getattr(assignment, key):
+                yield key, f'`{key}` has no effect without late_by = "us"'
+    if assignment.counts != "last" and assignment.due is None:
+        yield "counts", f'counts = "{assignment.counts}" needs the time `due`'
+    due, until = assignment.due, assignment.until
+    if (
+        due is not None
+        and until is not None
+        and due.replace(tzinfo=None) > until.replace(tzinfo=None)
+    ):
+        yield "until", "`until` is before `due`"
 
 
 # --- the line of an error ------------------------------------------------------------------------

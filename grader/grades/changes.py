@@ -7,12 +7,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from grader.course.course import Course
 from grader.grades.gradebook import Gradebook, existing_gradebook
 from grader.grades.privacy import pseudonyms
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult
-from grader.records.rows import ABSENT, Adjustment, Person, Row, csv_line, number, with_sign
+from grader.records.rows import ABSENT, Adjustment, Person, Row, csv_line, number
+from grader.records.rows import corrected as corrected_words
 
 # The settings of a grading that can change points while the submission stays the same.
 DECIDING = ("seed", "course", "torch", "isolation", "device")
@@ -278,7 +281,7 @@ def _all_reasons(change: StudentChange) -> Iterator[str]:
             correction = ["the correction was removed"]
         else:
             reason = f": {corrected.reason}" if corrected.reason else ""
-            correction = [f"corrected by {with_sign(corrected.points)}{reason}"]
+            correction = [f"{corrected_words(corrected)}{reason}"]
         why = ", ".join([*one.reasons, *correction])
         yield f"{one.name} {' → '.join(points)}{f' ({why})' if why else ''}"
 
@@ -381,4 +384,4 @@ def _without_words(change: ExerciseChange) -> ExerciseChange:
 
 
 def _without_reason(adjustment: Adjustment | None) -> Adjustment | None:
-    return Adjustment(adjustment.exercise, adjustment.points, "") if adjustment else None
+    return msgspec.structs.replace(adjustment, reason="") if adjustment else None

@@ -1,6 +1,6 @@
-"""Corrections of computed points: a person adds points to an exercise, or takes some away.
+"""Points that a person gives: corrections of computed points, and marks for questions without code.
 
-An instructor types a single correction, or gives many in a CSV. This module checks all of them; its
+An instructor types a single one, or gives many in a CSV. This module checks all of them; its
 callers then write them to the gradebook.
 """
 
@@ -8,71 +8,118 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.course.course import Course
-from grader.course.file import Exercise
 from grader.feedback.verdict import mistake_of
+from grader.grades.entries import Columns, entries
 from grader.grades.lookup import find_student
-from grader.intake.files import decoded
+from grader.records.decisions import LATE, TOTAL
 from grader.records.faults import CallError
 from grader.records.grade import OPERATIONS, ExerciseResult, thousandths
-from grader.records.rows import Adjustment, Row, counted, number, some_of
-from grader.records.tables import read_csv
+from grader.records.rows import Adjustment, Row, counted, number
 
-FORM = re.compile(r"[+-]?\d{1,6}(\.\d{1,3})?")
+FORM = re.compile(r"([+-]?|=-?)\d{1,6}(\.\d{1,3})?")
 EXPECTED = (
-    "points are a number with at most three decimals, like +1 or -0.5; 0 removes the correction"
+    "points are a number with at most three decimals: +1 or -0.5 adds, =3 sets, and 0 removes the "
+    "correction"
 )
-COLUMNS = ("student", "exercise", "points", "reason")
-HEADER = f"its first line must name the columns {', '.join(COLUMNS)}, in any order"
+COLUMNS = Columns(
+    "corrections",
+    ("student", "exercise", "points", "reason"),
+    ("set",),
+    aliases={"part": "exercise", "question": "exercise", "unit": "exercise"},
+)
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A student's row before and after a correction in one exercise."""
+    """A student's row before and after a correction of a part of the grade."""
 
     before: Row
     after: Row
-    exercise: Exercise
+    part: str
 
     @property
     def adjustment(self) -> Adjustment:
         """The adjustment to write; zero points remove an earlier correction."""
-        return self.after.correction(self.exercise.name) or Adjustment(self.exercise.name, 0, "")
+        return self.after.correction(self.part) or Adjustment(self.part, 0, "")
+
+
+def part_named(course: Course, name: str) -> str:
+    """The part of a grade that a person names; raises `CallError` if there is none."""
+    if name in (TOTAL, LATE) or name in course.questions:
+        return name
+    if name not in course.exercises:
+        course.select([name])  # raises an error with a suggestion, unless the name is a unit
+    return name
 
 
 def correction(
-    row: Row, exercise: Exercise, points: str, reason: str, *, where: str = "with --reason"
+    row: Row, part: str, points: str, reason: str, *, where: str = "with --reason"
 ) -> Correction:
-    """Check a correction that a person wrote; zero points remove an earlier correction.
+    """Check points that a person wrote; zero points remove an earlier correction.
 
-    Points above the exercise's maximum are allowed, as a bonus. `where` completes the message about
-    a missing reason. Raises `CallError` if the correction makes no sense.
+    Points above the maximum are allowed, as a bonus. `where` completes the message about a missing
+    reason. Raises `CallError` if the correction makes no sense.
     """
     if not FORM.fullmatch(points):
         raise CallError(f"{EXPECTED}; got {points!r}")
-    added = float(points)
-    if added and not reason.strip():
+    sets, given = points.startswith("="), float(points.removeprefix("="))
+    removes = not sets and not given
+    if not removes and not reason.strip():
         raise CallError(f"give a reason {where}: the student will read it")
-    if row.grade is None:
+    others = tuple(a for a in row.adjustments if a.part != part)
+    bare = replace(row, adjustments=others)
+    earlier = row.correction(part)
+    if removes:
+        if earlier is None:
+            raise CallError(f"{row.student} has no correction in {part} to remove")
+        return Correction(row, bare, part)
+    new = Adjustment(part, given, reason.strip(), sets)
+    after = replace(row, adjustments=(*others, new))
+    _refuse_unknown(row, part)
+    _refuse_too_much(new, after, bare)
+    return Correction(row, after, part)
+
+
+def _refuse_unknown(row: Row, part: str) -> None:
+    """Raise `CallError` if a person cannot give points for this part of the student's grade."""
+    computed = part not in row.questions and part != TOTAL
+    if row.grade is None and (computed or row.conflict is not None):
         raise CallError(f"{row.student} {row.ungraded}: there are no points to correct")
-    if not row.has_points:
+    if row.grade is not None and not row.has_points:
         raise CallError(f"the grader failed on {row.student}: grade the submission again first")
-    computed = {result.name: result.points for result in row.grade.exercises}.get(exercise.name)
-    if computed is None:
-        raise CallError(f"{exercise.name} was not graded in this gradebook")
-    if not added and row.correction(exercise.name) is None:
-        raise CallError(f"{row.student} has no correction in {exercise.name} to remove")
-    if thousandths(computed + added) < 0:
+    if part not in row.parts:
+        raise CallError(f"{part} was not graded in this gradebook")
+
+
+def _refuse_too_much(given: Adjustment, after: Row, bare: Row) -> None:
+    """Raise `CallError` if points would be negative, or if lateness would give points."""
+    part, student = given.part, after.student
+    if part == LATE:
+        lost = -bare.sum_of([LATE])
+        left = thousandths(given.points if given.sets else given.points - lost)
+        if left > 0:
+            raise CallError(
+                f"{student} loses {counted(lost, 'point')} for lateness: you cannot give back more "
+                "than that; =0 gives back all of it"
+            )
+        earned = after.earned
+        if left < -thousandths(earned):
+            raise CallError(
+                f"{student} earned {counted(earned, 'point')}: lateness cannot take away more"
+            )
+        return
+    if given.sets and given.points < 0:
+        raise CallError(f"{student}'s points in {part} cannot be below 0")
+    computed = bare.sum_of([*bare.within(part)])
+    if not given.sets and thousandths(computed + given.points) < 0:
         raise CallError(
-            f"{row.student} earned {counted(computed, 'point')} in {exercise.name}: you cannot "
-            "take away more than that"
+            f"{student} earned {counted(computed, 'point')} in {part}: you cannot take away more "
+            "than that"
         )
-    others = tuple(a for a in row.adjustments if a.exercise != exercise.name)
-    new = (Adjustment(exercise.name, added, reason.strip()),) if added else ()
-    return Correction(row, replace(row, adjustments=others + new), exercise)
 
 
 # --- many at once --------------------------------------------------------------------------------
@@ -81,56 +128,31 @@ def correction(
 def corrections_from(
     data: bytes, file: str, rows: Sequence[Row], course: Course
 ) -> list[Correction]:
-    """The corrections in a CSV with the columns `COLUMNS`; other columns are ignored.
+    """The corrections in a CSV with the columns `COLUMNS`.
 
+    The column ``points`` has points to add, and ``set`` those that replace the computed points.
     Raises one `CallError` that names every wrong line.
     """
     current = {row.student: row for row in rows}
-    lines: dict[tuple[str, str], int] = {}  # by student and exercise
-    found: list[Correction] = []
-    wrong: list[str] = []
-    for line, cells in _lines(data, file):
-        try:
-            if isinstance(cells, str):
-                raise CallError(cells)
-            name, exercise, points, reason = cells
-            chosen = course.one(exercise, "name one exercise of it")
-            student = find_student(rows, name).student
-            earlier = lines.setdefault((student, chosen.name), line)
-            if earlier != line:
-                raise CallError(f"line {earlier} already corrects {student} in {chosen.name}")
-            one = correction(current[student], chosen, points, reason, where="in the column reason")
-        except CallError as error:
-            wrong.append(f"line {line}: {' '.join(str(error).split())}")
-        else:
-            current[student] = one.after
-            found.append(one)
-    if wrong:
-        raise CallError(f"{file}: no correction was written: {some_of(wrong)}")
-    if not found:
-        raise CallError(f"{file} has no line below its header: there is nothing to correct")
-    return found
+    lines: dict[tuple[str, str], int] = {}  # by student and part
 
+    def make(line: int, cells: Mapping[str, str]) -> Correction:
+        part = part_named(course, cells["exercise"])
+        student = find_student(rows, cells["student"]).student
+        earlier = lines.setdefault((student, part), line)
+        if earlier != line:
+            raise CallError(f"line {earlier} already corrects {student} in {part}")
+        added, fixed = cells["points"], cells.get("set", "")
+        if added and fixed:
+            raise CallError("fill in points, to add, or set, to replace: not both")
+        points = f"={fixed.removeprefix('=')}" if fixed else added
+        one = correction(
+            current[student], part, points, cells["reason"], where="in the column reason"
+        )
+        current[student] = one.after
+        return one
 
-def _lines(data: bytes, file: str) -> Iterator[tuple[int, list[str] | str]]:
-    """The number of each line, with its cells in the order of `COLUMNS`, or an error message."""
-    rows = [
-        (line, [cell.strip() for cell in cells])
-        for line, cells in read_csv(decoded(data), file).rows
-    ]
-    rows = [(line, cells) for line, cells in rows if any(cells)]
-    if not rows:
-        raise CallError(f"{file} is empty: {HEADER}")
-    (_, header), *rest = rows
-    titles = [cell.casefold() for cell in header]
-    if any(titles.count(column) != 1 for column in COLUMNS):
-        raise CallError(f"{file} is not a table of corrections: {HEADER}")
-    places = [titles.index(column) for column in COLUMNS]
-    for line, cells in rest:
-        if len(cells) != len(titles):
-            yield line, f"it has {counted(len(cells), 'cell')}, but the header has {len(titles)}"
-        else:
-            yield line, [cells[place] for place in places]
+    return entries(data, file, COLUMNS, make)
 
 
 # --- points lost through an earlier mistake ------------------------------------------------------
@@ -159,7 +181,7 @@ def command(folder: str, student: str, correction: Adjustment) -> str:
         "adjust",
         folder,
         student,
-        correction.exercise,
+        correction.part,
         f"+{number(correction.points)}",
         "--reason",
         correction.reason,

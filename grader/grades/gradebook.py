@@ -1,12 +1,14 @@
 """The gradebook: the only place that keeps grades.
 
 The database ``grades.db`` is the source of truth. It holds the grades, the graded texts, the
-students and the corrections. Each grade is committed as soon as it is computed. ``gradebook.csv``
-and ``results.jsonl`` are written from the database, each completely or not at all.
+students and the history of what people decided. Each grade is committed as soon as it is computed.
+``gradebook.csv`` and ``results.jsonl`` are written from the database, each completely or not at
+all.
 """
 
 from __future__ import annotations
 
+import getpass
 import json
 import secrets
 import sqlite3
@@ -14,25 +16,30 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
+from grader.grades.decided import adjustments_in, comments_in, decision_of, late_by
 from grader.grades.exported import Written
 from grader.grades.table import gradebook_csv
 from grader.intake import NO_ROSTER, Roster, Submission
 from grader.intake.names import file_stems
+from grader.records.decisions import Decision, standing
 from grader.records.faults import CallError, HostFault, NoRoom, unwritten
 from grader.records.files import write_whole
 from grader.records.grade import Grade, from_thousandths, thousandths
+from grader.records.lateness import Policy
 from grader.records.rows import Adjustment, Person, Row
 
 DATABASE = "grades.db"
 TABLE = "gradebook.csv"
 LINES = "results.jsonl"
 FEEDBACK, REPORT = "feedback", "report.html"  # HTML pages in the gradebook's folder
-VERSION = 3
+VERSION = 4
+MIGRATED = "3"  # an earlier version, which opening a gradebook converts
 LOCK = ".lock"  # held by the process that grades into the folder
 ANOTHER = "choose another --out"
 # The values of `Gradebook.unfinished`: the command that continues an interrupted grading.
@@ -62,12 +69,10 @@ CREATE TABLE IF NOT EXISTS people (
     student TEXT PRIMARY KEY,
     person BLOB NOT NULL  -- a Person as JSON
 ) STRICT;
-CREATE TABLE IF NOT EXISTS adjustments (
+CREATE TABLE IF NOT EXISTS decisions (  -- what people decided, the oldest first: the history
+    number INTEGER PRIMARY KEY,
     student TEXT NOT NULL,
-    exercise TEXT NOT NULL,
-    points INTEGER NOT NULL,  -- thousandths
-    reason TEXT NOT NULL,
-    PRIMARY KEY (student, exercise)
+    decision BLOB NOT NULL  -- a Decision as JSON
 ) STRICT;
 CREATE TABLE IF NOT EXISTS exported (  -- the grades that exports wrote last: see `Written`
     system TEXT NOT NULL,
@@ -79,8 +84,16 @@ CREATE TABLE IF NOT EXISTS exported (  -- the grades that exports wrote last: se
     PRIMARY KEY (system, place, student)
 ) STRICT;
 """
+# Version 3 kept the corrections that counted, and no history.
+MIGRATION = """
+INSERT INTO decisions (student, decision)
+    SELECT student, CAST(json_object(
+        'student', student, 'kind', 'points', 'part', exercise, 'points', points / 1000.0,
+        'text', reason
+    ) AS BLOB) FROM adjustments ORDER BY student, exercise
+"""
 # The tables that have a column `student`.
-STUDENT_TABLES = ("grades", "earlier", "people", "adjustments", "exported")
+STUDENT_TABLES = ("grades", "earlier", "people", "decisions", "exported")
 
 
 class Gradebook:
@@ -128,12 +141,14 @@ class Gradebook:
             self._drop_orphans()
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Let a student's corrections count under a new name, unless that name has its own."""
+        """Let a student's decisions count under a new name, unless that name has its own."""
+        now = standing(self.decisions())
         with self._connection:
-            self._connection.executemany(
-                "UPDATE OR IGNORE adjustments SET student = ? WHERE student = ?",
-                [(new, old) for old, new in sorted(names.items())],
-            )
+            for new, old in sorted((new, old) for old, new in names.items()):
+                for key, one in now.get(old, {}).items():
+                    if key not in now.get(new, {}):
+                        self._append(msgspec.structs.replace(one, student=new))
+                self._connection.execute("DELETE FROM decisions WHERE student = ?", (old,))
 
     def drop_orphans(self) -> None:
         """Delete submissions that have no grade: a regrading would bring them back."""
@@ -176,24 +191,47 @@ class Gradebook:
     # --- written by a person ---------------------------------------------------------------------
 
     def adjust(self, student: str, adjustment: Adjustment) -> None:
-        """Store a correction, which replaces the student's earlier correction of that exercise."""
-        self.adjust_all([(student, adjustment)])
+        """Store points that a person gave; zero points remove an earlier correction."""
+        self.decide([decision_of(student, adjustment)])
 
-    def adjust_all(self, adjustments: Iterable[tuple[str, Adjustment]]) -> None:
-        """Store corrections in one transaction, which stores either all of them or none."""
+    def decide(self, decisions: Iterable[Decision]) -> list[Decision]:
+        """Append decisions to the history in one transaction, and return those that were new.
+
+        A decision that already stands is not repeated. A decision without a time gets the current
+        time, and the account that runs this process.
+        """
+        now = standing(self.decisions())
+        moment, account = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", _account()
+        new: list[Decision] = []
         with self._connection:
-            for student, adjustment in adjustments:
-                points = thousandths(adjustment.points)
-                if points:
-                    self._connection.execute(
-                        "INSERT OR REPLACE INTO adjustments VALUES (?, ?, ?, ?)",
-                        (student, adjustment.exercise, points, adjustment.reason),
-                    )
+            for one in decisions:
+                own = now.setdefault(one.student, {})
+                before = own.get((one.kind, one.part))
+                if before is not None and before.same == one.same:
+                    continue
+                if before is None and one.removed:
+                    continue
+                dated = one
+                if not one.when:
+                    dated = msgspec.structs.replace(one, when=moment, by=account)
+                self._append(dated)
+                new.append(dated)
+                if one.removed:
+                    del own[one.kind, one.part]
                 else:
-                    self._connection.execute(
-                        "DELETE FROM adjustments WHERE student = ? AND exercise = ?",
-                        (student, adjustment.exercise),
-                    )
+                    own[one.kind, one.part] = dated
+        return new
+
+    def _append(self, decision: Decision) -> None:
+        self._connection.execute(
+            "INSERT INTO decisions (student, decision) VALUES (?, ?)",
+            (decision.student, msgspec.json.encode(decision)),
+        )
+
+    def decisions(self) -> list[Decision]:
+        """The whole history of decisions, the oldest first."""
+        rows = self._connection.execute("SELECT decision FROM decisions ORDER BY number")
+        return [msgspec.json.decode(text, type=Decision) for (text,) in rows]
 
     def remember_export(self, system: str, column: str, written: Mapping[str, Written]) -> None:
         """Store the grades, by student, that an export wrote into a column of a system."""
@@ -274,6 +312,25 @@ class Gradebook:
     @assignment.setter
     def assignment(self, name: str) -> None:
         self._remember("assignment", name)
+
+    @property
+    def policy(self) -> Policy | None:
+        """The assignment's rule for late submissions; None without a due time."""
+        text = self._about("policy")
+        return msgspec.json.decode(text, type=Policy) if text else None
+
+    @policy.setter
+    def policy(self, policy: Policy | None) -> None:
+        self._remember("policy", "" if policy is None else msgspec.json.encode(policy).decode())
+
+    @property
+    def questions(self) -> Mapping[str, float]:
+        """The questions that a person marks, and their points, in the course's order."""
+        return msgspec.json.decode(self._about("questions") or "{}", type=dict[str, float])
+
+    @questions.setter
+    def questions(self, questions: Mapping[str, float]) -> None:
+        self._remember("questions", json.dumps(dict(questions)))
 
     @property
     def roster(self) -> Roster:
@@ -379,27 +436,31 @@ class Gradebook:
     def rows(self, run: int | None = None) -> list[Row]:
         """A row for each student who has a grade or is on the list, ordered by name.
 
-        With `run`, the rows have the grades that this regrading replaced, but current corrections.
+        With `run`, the rows have the grades that this regrading replaced, but current decisions.
         """
         grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
         people, conflicts, roster = self.people(), self.conflicts, self.roster
-        adjusted: dict[str, list[Adjustment]] = {}
-        for student, exercise, points, reason in self._connection.execute(
-            "SELECT student, exercise, points, reason FROM adjustments ORDER BY student, exercise"
-        ):
-            adjustment = Adjustment(exercise, from_thousandths(points), reason)
-            adjusted.setdefault(student, []).append(adjustment)
-        return [
-            Row(
+        decided = standing(self.decisions())
+        policy, questions = self.policy, self.questions
+        rows: list[Row] = []
+        for student in sorted((grades.keys() - conflicts.keys()) | people.keys()):
+            grade = None if student in conflicts else grades.get(student)
+            person = people.get(student, Person())
+            own = decided.get(student, {})
+            row = Row(
                 student,
-                None if student in conflicts else grades.get(student),
-                people.get(student, Person()),
-                tuple(adjusted.get(student, ())),
+                grade,
+                person,
+                adjustments_in(own),
                 conflicts.get(student),
-                bool(roster.people) and not roster.lists(people.get(student, Person())),
+                bool(roster.people) and not roster.lists(person),
+                questions,
+                comments_in(own),
+                late_by(policy, grade, own),
+                ("excused", "") in own,
             )
-            for student in sorted((grades.keys() - conflicts.keys()) | people.keys())
-        ]
+            rows.append(row)
+        return rows
 
     def write_files(self) -> None:
         """Write ``gradebook.csv`` and ``results.jsonl``."""
@@ -502,8 +563,7 @@ def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
     path = folder / DATABASE
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        with closing(sqlite3.connect(path)) as connection:
-            connection.executescript(SCHEMA)
+        with closing(_connected(path)) as connection:
             # Write only into a new gradebook: an old one may be read-only, and can be read.
             if connection.execute("SELECT count(*) FROM about").fetchone() == (0,):
                 with connection:
@@ -514,6 +574,50 @@ def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
             yield Gradebook(folder, connection)
     except sqlite3.OperationalError as error:
         raise _not_written(path, error) from None
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """A connection to a gradebook, new or old, which has today's tables.
+
+    A gradebook that this user may not write is copied into memory, where it can only be read.
+    """
+    connection = sqlite3.connect(path)
+    try:
+        _make_current(connection)
+    except sqlite3.OperationalError as error:
+        if (getattr(error, "sqlite_errorcode", 0) & 0xFF) != sqlite3.SQLITE_READONLY:
+            connection.close()
+            raise
+        copy = sqlite3.connect(":memory:")
+        with closing(connection):
+            connection.rollback()
+            connection.backup(copy)
+        _make_current(copy)
+        copy.execute("PRAGMA query_only = ON")
+        return copy
+    return connection
+
+
+def _make_current(connection: sqlite3.Connection) -> None:
+    """Create missing tables, and convert a gradebook of an earlier version."""
+    connection.executescript(SCHEMA)
+    version = "SELECT value FROM about WHERE key = 'version'"
+    if connection.execute(version).fetchone() != (MIGRATED,):
+        return
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute(version).fetchone() == (MIGRATED,):  # or another process did it
+            connection.execute(MIGRATION)
+            connection.execute("DROP TABLE adjustments")
+            connection.execute("UPDATE about SET value = ? WHERE key = 'version'", (str(VERSION),))
+
+
+def _account() -> str:
+    """The name of the account that runs this process; "" if it has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
 
 
 # SQLite's codes for a file or folder that this user may not write.
@@ -554,7 +658,7 @@ def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:
             connection.close()
     except sqlite3.Error as error:
         raise CallError(f"{path} is not a gradebook of this kit ({error})") from None
-    if about.get("version") != str(VERSION):
+    if about.get("version") not in (str(VERSION), MIGRATED):
         raise CallError(
             f"{path} has format {about.get('version')}, but this kit writes {VERSION}: {ANOTHER}"
         )

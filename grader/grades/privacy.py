@@ -66,7 +66,8 @@ def _anonymous(row: Row, names: Mapping[str, str]) -> Row:
         student=names[row.student],
         grade=_without_words(row.grade, names) if row.grade is not None else None,
         person=Person(),
-        adjustments=tuple(Adjustment(a.exercise, a.points, "") for a in row.adjustments),
+        adjustments=tuple(Adjustment(a.part, a.points, "", a.sets) for a in row.adjustments),
+        comments=(),
         conflict=None if row.conflict is None else "",
     )
 

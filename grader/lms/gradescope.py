@@ -214,7 +214,7 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
         return results
     counting = [(a, scaled(row.counting(a), scale)) for a in row.adjustments]
     corrections = [
-        f"Corrected by your instructor: {a.exercise} {points:+g}\n\n{_block(a.reason)}"
+        f"Corrected by your instructor: {a.part} {points:+g}\n\n{_block(a.reason)}"
         for a, points in counting
     ]
     corrections += [f"In points of the course: {_plain(line)}" for line in row.limits]

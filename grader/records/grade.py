@@ -104,6 +104,7 @@ class ExerciseResult(msgspec.Struct, frozen=True):
 # Fields of `Grade` that ``results.jsonl`` omits if they have these values.
 USUAL: dict[str, object] = {
     "message": None, "notes": (), "device": "cpu", "late": False, "attempts": 1, "processor": "",
+    "submitted": "",
 }  # fmt: skip
 
 
@@ -126,6 +127,7 @@ class Grade(msgspec.Struct, frozen=True):
     device: str = "cpu"
     late: bool = False  # as marked by the learning platform
     attempts: int = 1  # number of the student's submissions; the last of them is graded
+    submitted: str = ""  # the time of the submission: ISO 8601, in UTC; "" if unknown
     processor: str = ""  # the vector instructions that torch used, which affect rounding
     schema: int = SCHEMA
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from grader.course.course import Course
 from grader.grades.gradebook import (
     DATABASE,
     GRADING,
@@ -86,7 +87,7 @@ def grade_into(
         grades = _started(stack.enter_context(closing(_shared(order, plan.todo, jobs, cluster))))
         book = book or stack.enter_context(_sole(folder, order))
         book.unfinished = GRADING
-        book.exercises, book.assignment, book.roster = exercises, assignment, roster
+        _describe(book, order.course, exercises, assignment, roster)
         _record(book, plan, grades, report)
         book.rename(_renamed(book, arrivals, roster))
         book.keep_only(kept)
@@ -122,6 +123,7 @@ def grade_again(
             if book.unfinished != REGRADING:
                 book.put_aside()
                 book.unfinished = REGRADING
+            _describe(book, order.course, book.exercises, book.assignment, book.roster)
             _record(book, plan, grades, report)
         return _finished(book)
 
@@ -147,7 +149,7 @@ def grade_arrivals(
         exercises = order.course.select(order.only)
         if not replace:
             _refuse_loss(book, [grade.student for grade in book.grades()], exercises)
-        book.exercises, book.assignment, book.roster = exercises, assignment, roster
+        _describe(book, order.course, exercises, assignment, roster)
         key = keys(order)
         before = set() if fresh else book.reusable()
         graded = {o.student: o for o in book.submissions() if (o.student, key(o)) in before}
@@ -281,6 +283,14 @@ def _ungraded(order: Order, submission: Submission, isolation: tuple[str, ...], 
 def _started(grades: Iterator[Grade]) -> Iterator[Grade]:
     """Wait for the first grade, which proves that the course can be graded; return all grades."""
     return chain([*islice(grades, 1)], grades)
+
+
+def _describe(
+    book: Gradebook, course: Course, exercises: Sequence[str], assignment: str, roster: Roster
+) -> None:
+    """Store what is graded, with the course's rule for late work and questions without code."""
+    book.exercises, book.assignment, book.roster = tuple(exercises), assignment, roster
+    book.policy, book.questions = course.policy(assignment), course.questions_of(assignment)
 
 
 def _record(book: Gradebook, plan: _Plan, grades: Iterable[Grade], report: Report) -> None:

@@ -153,7 +153,7 @@ def corrections(folder: Path) -> dict[tuple[str, str], tuple[float, str]]:
     """What stands in the gradebook, by student and exercise."""
     with existing_gradebook(folder, "tiny") as opened:
         rows = opened.rows()
-    return {(r.student, a.exercise): (a.points, a.reason) for r in rows for a in r.adjustments}
+    return {(r.student, a.part): (a.points, a.reason) for r in rows for a in r.adjustments}
 
 
 def test_many_corrections_are_written_at_once(cold_grader: Grader, book: Path) -> None:
