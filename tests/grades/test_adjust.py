@@ -115,7 +115,7 @@ def test_a_student_is_found_by_all_that_is_known(cold_grader: Grader, book: Path
         (("ada", "weigh", "-1.001", "--reason", "x"), "you cannot take away more than that"),
         (("ada", "weigh", "0"), "no correction in weigh to remove"),
         (("ada", "staircase", "1", "--reason", "x"), "staircase was not graded"),
-        (("ada", "basics", "1", "--reason", "x"), "basics is a unit"),
+        (("ada", "basics", "-9", "--reason", "x"), "you cannot take away more than that"),
         (("ada", "wiegh", "1", "--reason", "x"), "did you mean weigh?"),
         (("zoe", "weigh", "1", "--reason", "x"), "zoe has no submission"),
         (("eve", "weigh", "1", "--reason", "x"), "the grader failed on eve"),
@@ -235,7 +235,7 @@ def test_a_wrong_line_is_named_and_no_other_line_is_written(
     before = (book / "gradebook.csv").read_bytes()
     code, said = adjust(cold_grader, book, "--from", str(path))
     assert (code, told in said, said.count("\n")) == (2, True, 1)
-    assert "no correction was written" in said
+    assert "nothing was written" in said
     assert (corrections(book), (book / "gradebook.csv").read_bytes()) == ({}, before)
 
 
@@ -275,11 +275,11 @@ def test_what_is_no_table_of_corrections_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("ada", "--from", "x.csv"), "give no others"),
-        (("--reason", "typo", "--from", "x.csv"), "give no others"),
+        (("ada", "--from", "x.csv"), "give nothing else"),
+        (("--reason", "typo", "--from", "x.csv"), "give nothing else"),
         (("--from", "not-there.csv"), "not-there.csv: No such file"),
-        (("ada", "weigh"), "name a student, an exercise and points; or a table with --from"),
-        ((), "name a student, an exercise and points; or a table with --from"),
+        (("ada", "weigh"), "name a student, a part and points; or a table with --from"),
+        ((), "name a student, a part and points; or a table with --from"),
     ],
 )
 def test_a_call_names_one_correction_or_a_table(
@@ -359,7 +359,7 @@ def test_who_is_forgotten_is_in_no_file(cold_grader: Grader, book: Path) -> None
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(
         "removed the data of ada: the grade, grades of earlier runs (1), the line of the "
-        "roster, corrections (1), the text, ada.html\n"
+        "roster, corrections and other decisions (1), the text, ada.html\n"
     )
     assert "unchanged files, for you to make again or delete: canvas.csv\n" in ran.out
     assert "remove the student yourself from" in ran.out
