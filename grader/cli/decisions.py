@@ -229,6 +229,39 @@ def excuse(
 
 @app.command(
     rich_help_panel=INSTRUCTORS,
+    epilog="Example: grader assign grades/ hw1_final ada\n\n"
+    "Example: grader assign grades/ hw1_final --undo",
+)
+def assign(
+    folder: GradesArgument,
+    submission: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUBMISSION",
+            help="The submission's name: the column submission of gradebook.csv.",
+            show_default=False,
+        ),
+    ],
+    student: StudentArgument = "",
+    undo: UndoOption = False,
+    course: CourseOption = None,
+) -> None:
+    """Say whose a submission is that came under a wrong name.
+
+    The student gets its grade, now and whenever the class is graded again.
+    """
+    from grader.grades.decisions import assignment_of
+
+    if bool(student) == undo:
+        raise CallError("name the student whose submission it is, or --undo")
+    opened = instructors_course(course)
+    with _decided(folder, opened) as (book, rows):
+        decision = assignment_of(rows, book, submission, student, undo=undo)
+        _decide(book, opened, [decision])
+
+
+@app.command(
+    rich_help_panel=INSTRUCTORS,
     epilog="Example: grader history grades/ ada",
 )
 def history(

@@ -106,9 +106,10 @@ def show_decisions(
     console: Console,
 ) -> None:
     """Print each new decision, with the student's total if it changed."""
+    both = before, after
     for one in new:
         print_plain(console, f"{one.student}: {_decided(one, course.zone)}")
-        totals = before[one.student].total, after[one.student].total
+        totals = [rows[one.student].total if one.student in rows else None for rows in both]
         if totals[0] != totals[1]:
             print_plain(console, f"total {_arrow(*map(_points, totals))}", indent=2)
     if not new:
@@ -142,7 +143,9 @@ def _decided(one: Decision, zone: tzinfo | None) -> str:
         case "excused":
             return "no longer excused" if one.removed else "excused"
         case "assigned":
-            return f"submission {one.part} " + ("no longer assigned" if one.removed else "assigned")
+            return f"submission {one.part!r} " + (
+                "no longer theirs" if one.removed else "is theirs"
+            )
 
 
 def question(row: Row) -> str:

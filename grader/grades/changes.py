@@ -212,13 +212,13 @@ def compared(
 
 def rewritten(old: Gradebook, new: Gradebook) -> set[str]:
     """The students whose graded texts differ, among those whose text is in both gradebooks."""
-    names = {grade.student: grade.submission for grade in old.grades()}
+    names = {row.student: row.grade.submission for row in old.rows() if row.grade is not None}
     found = set()
-    for grade in new.grades():
-        before = old.submission(names.get(grade.student, ""))
-        after = new.submission(grade.submission)
+    for row in new.rows():
+        before = old.submission(names.get(row.student, ""))
+        after = new.submission(row.grade.submission) if row.grade is not None else None
         if before is not None and after is not None and before.sources != after.sources:
-            found.add(grade.student)
+            found.add(row.student)
     return found
 
 

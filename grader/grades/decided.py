@@ -1,13 +1,138 @@
-"""What the standing decisions about a student mean for the student's row."""
+"""The rows of a gradebook: computed grades, and what people decided about them.
+
+Nothing is changed in what is stored: a decision that is taken back leaves no trace in a row.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from grader.records.decisions import Decision, Standing
+import msgspec
+
+from grader.intake import Roster
+from grader.records.decisions import Decision, Standing, standing
 from grader.records.grade import Grade
 from grader.records.lateness import Lateness, Policy, lateness
-from grader.records.rows import Adjustment, Comment
+from grader.records.rows import Adjustment, Comment, Person, Row
+
+ASSIGNED = (
+    "{0} has the submission {1!r} of their own, and {2!r} was assigned to them: take back one "
+    "(grader assign DIR {2!r} --undo), or remove the other from the submissions"
+)
+
+
+def rows_of(
+    grades: Mapping[str, Sequence[Grade]],
+    people: Mapping[str, Person],
+    conflicts: Mapping[str, str],
+    roster: Roster,
+    decided: Mapping[str, Standing],
+    policy: Policy | None,
+    questions: Mapping[str, float],
+) -> list[Row]:
+    """A row for each student who has a grade or is in `people`, ordered by name.
+
+    `grades` has, for each student, the grade of the last submission, and then those of earlier
+    ones, of which `policy` may choose one.
+    """
+    graded = {student: own for student, own in grades.items() if student not in conflicts}
+    moved = _moved(graded, decided)
+    sources = {target: source for source, target in moved.items()}
+    names = (graded.keys() | people.keys() | sources.keys()) - {
+        source for source in moved if not roster.lists(people.get(source, Person()))
+    }
+    rows: list[Row] = []
+    for student in sorted(names):
+        source = sources.get(student)
+        own = decided.get(student, {})
+        found = [] if student in moved else list(graded.get(student, ()))
+        conflict = conflicts.get(student)
+        if source is not None:
+            own = {**decided.get(source, {}), **own}
+            if found and conflict is None:
+                conflict = ASSIGNED.format(
+                    student, found[0].submission, graded[source][0].submission
+                )
+            found = list(graded[source]) if conflict is None else []
+        person = people.get(student, Person())
+        row = Row(
+            student,
+            None,
+            person,
+            adjustments_in(own),
+            conflict,
+            bool(roster.people) and not roster.lists(person),
+            questions,
+            comments_in(own),
+            excused=("excused", "") in own,
+        )
+        candidates = [
+            replace(
+                row,
+                grade=msgspec.structs.replace(grade, student=student),
+                lateness=late_by(policy, grade, own),
+                versions=len(found),
+            )
+            for grade in found
+        ]
+        rows.append(_counting(policy, candidates) if candidates else row)
+    return rows
+
+
+def _moved(
+    graded: Mapping[str, Sequence[Grade]], decided: Mapping[str, Standing]
+) -> dict[str, str]:
+    """The student to whom a submission was assigned, by the name that it would count for."""
+    of = {own[0].submission: student for student, own in graded.items()}
+    return {
+        of[part]: student
+        for student, own in decided.items()
+        for kind, part in own
+        if kind == "assigned" and part in of and of[part] != student
+    }
+
+
+def sources_of(student: str, grades: Iterable[Grade], decisions: Iterable[Decision]) -> list[str]:
+    """The names under which submissions that were assigned to a student are stored."""
+    own = standing(decisions).get(student, {})
+    assigned = {part for kind, part in own if kind == "assigned"}
+    return [grade.student for grade in grades if grade.submission in assigned]
+
+
+# --- which of a student's submissions counts -----------------------------------------------------
+
+
+def keeps_versions(policy: Policy | None) -> bool:
+    """Whether submissions count that their students replaced."""
+    return policy is not None and policy.counts != "last"
+
+
+def _counting(policy: Policy | None, candidates: Sequence[Row]) -> Row:
+    """The row of the submission that counts; the first candidate is the last submission.
+
+    "last in time": the last that is not late, or else the last. "best": the one with the most
+    points after penalties, and of equal ones the last.
+    """
+    last = candidates[0]
+    if policy is None or policy.counts == "last" or len(candidates) == 1:
+        return replace(last, versions=1)
+    newest = sorted(candidates, key=_submitted, reverse=True)
+    if policy.counts == "last in time":
+        in_time = [row for row in newest if row.lateness is None]
+        return in_time[0] if in_time else last
+    known = [row for row in newest if row.has_points]
+    return max(known, key=lambda row: row.earned_after) if known else last
+
+
+def _submitted(row: Row) -> tuple[bool, str]:
+    """A key that orders submissions by time; without a time, one that was not replaced is last."""
+    assert row.grade is not None
+    return row.grade.submitted == "", row.grade.submitted
+
+
+# --- what decisions say --------------------------------------------------------------------------
 
 
 def decision_of(student: str, adjustment: Adjustment) -> Decision:

@@ -9,11 +9,12 @@ from grader.course.course import Course
 from grader.grades.corrections import part_named
 from grader.grades.entries import Columns, entries
 from grader.grades.gradebook import Gradebook
-from grader.grades.lookup import find_student
-from grader.records.decisions import LATE, Decision
+from grader.grades.lookup import find_student, is_meant
+from grader.intake.names import escaped
+from grader.records.decisions import LATE, Decision, standing
 from grader.records.faults import CallError
 from grader.records.lateness import RuleError, span_of
-from grader.records.rows import Row
+from grader.records.rows import Row, some_of
 from grader.records.times import read_time, shown_time, written_time
 
 PARTS = {"part": "exercise", "question": "exercise", "unit": "exercise", "text": "comment"}
@@ -114,6 +115,53 @@ def excuses_from(
             else None
         ),
     )
+
+
+# --- submissions under a wrong name --------------------------------------------------------------
+
+
+def assignment_of(
+    rows: Sequence[Row], book: Gradebook, submission: str, student: str, *, undo: bool = False
+) -> Decision:
+    """The decision that a submission is a student's, whatever its name.
+
+    `student` is on the list of students, or a name that the gradebook does not have yet. Raises
+    `CallError` if the submission is a group's, or if the student has one of their own.
+    """
+    graded = {grade.submission: grade for grade in book.grades()}
+    if submission not in graded:
+        raise CallError(
+            f"there is no submission called {submission!r} in this gradebook; it has: "
+            f"{some_of(sorted(map(escaped, graded)))}"
+        )
+    if undo:
+        decided = standing(book.decisions())
+        owners = [name for name, own in decided.items() if ("assigned", submission) in own]
+        if not owners:
+            raise CallError(f"the submission {submission!r} is assigned to nobody")
+        return Decision(owners[0], "assigned", submission, removed=True)
+    stored = book.submission(submission)
+    if stored is not None and len(stored.members) > 1:
+        raise CallError(
+            f"{submission!r} is the submission of a group ({', '.join(stored.members)}): correct "
+            "the column group of the roster, and grade with it"
+        )
+    row = _student(rows, book, student)
+    if row is not None and row.grade is not None and row.grade.submission == submission:
+        raise CallError(f"{submission!r} is the submission of {row.student} already")
+    if row is not None and (row.grade is not None or row.conflict is not None):
+        has = row.conflict or "has a submission"
+        raise CallError(
+            f"{row.student} {has}: remove one of the two from the submissions, and grade with "
+            "--replace"
+        )
+    return Decision(row.student if row is not None else student.strip(), "assigned", submission)
+
+
+def _student(rows: Sequence[Row], book: Gradebook, text: str) -> Row | None:
+    """The row that a text names; None if it is a new name in a gradebook without a roster."""
+    new = text.strip() and not book.roster.people and not any(is_meant(row, text) for row in rows)
+    return None if new else find_student(rows, text)
 
 
 def _time(text: str, course: Course, due: datetime) -> datetime:

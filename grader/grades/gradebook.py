@@ -22,10 +22,11 @@ from typing import IO
 
 import msgspec
 
-from grader.grades.decided import adjustments_in, comments_in, decision_of, late_by
+from grader.grades.decided import decision_of, keeps_versions, rows_of, sources_of
 from grader.grades.exported import Written
 from grader.grades.table import gradebook_csv
 from grader.intake import NO_ROSTER, Roster, Submission
+from grader.intake.arrivals import as_earlier
 from grader.intake.names import file_stems
 from grader.records.decisions import Decision, standing
 from grader.records.faults import CallError, HostFault, NoRoom, unwritten
@@ -61,6 +62,14 @@ CREATE TABLE IF NOT EXISTS earlier (  -- grades that a regrading replaced
     grade BLOB NOT NULL,
     PRIMARY KEY (run, student)
 ) STRICT;
+CREATE TABLE IF NOT EXISTS versions (  -- grades of submissions that their students replaced
+    student TEXT NOT NULL,
+    submission TEXT NOT NULL,
+    status TEXT NOT NULL,
+    key TEXT NOT NULL,
+    grade BLOB NOT NULL,
+    PRIMARY KEY (student, submission)
+) STRICT;
 CREATE TABLE IF NOT EXISTS submissions (
     name TEXT PRIMARY KEY,
     submission BLOB NOT NULL  -- the graded text: JSON, deflated
@@ -93,7 +102,7 @@ INSERT INTO decisions (student, decision)
     ) AS BLOB) FROM adjustments ORDER BY student, exercise
 """
 # The tables that have a column `student`.
-STUDENT_TABLES = ("grades", "earlier", "people", "decisions", "exported")
+STUDENT_TABLES = ("grades", "versions", "earlier", "people", "decisions", "exported")
 
 
 class Gradebook:
@@ -114,16 +123,38 @@ class Gradebook:
 
     def record_all(self, grades: Iterable[tuple[Grade, Submission | None, str]]) -> None:
         """Record grades in one transaction, which stores either all of them or none."""
+        policy = self.policy
         with self._connection:
             for grade, submission, key in grades:
+                earlier = submission is not None and submission.earlier
+                if submission is not None and not earlier and keeps_versions(policy):
+                    self._keep_replaced(submission)
                 for student in submission.members if submission is not None else (grade.student,):
                     own = msgspec.structs.replace(grade, student=student)
                     self._connection.execute(
-                        "INSERT OR REPLACE INTO grades VALUES (?, ?, ?, ?, ?)",
+                        f"INSERT OR REPLACE INTO {'versions' if earlier else 'grades'} "
+                        "VALUES (?, ?, ?, ?, ?)",
                         (student, own.submission, own.status, key, own.to_json()),
                     )
                 if submission is not None:
                     self._store(submission)
+
+    def _keep_replaced(self, new: Submission) -> None:
+        """Keep the grade of a submission that another of the same name will replace."""
+        old = self.submission(new.student)
+        if old is None or not new.replaces(old):
+            return
+        kept = as_earlier(old)
+        self._store(kept)
+        for student, status, key, text in self._connection.execute(
+            "SELECT student, status, key, grade FROM grades WHERE submission = ?", (old.student,)
+        ).fetchall():
+            grade = msgspec.structs.replace(Grade.from_json(text), submission=kept.student)
+            # This run may have graded the version again already: then keep that grade.
+            self._connection.execute(
+                "INSERT OR IGNORE INTO versions VALUES (?, ?, ?, ?, ?)",
+                (student, kept.student, status, key, grade.to_json()),
+            )
 
     def _store(self, submission: Submission) -> None:
         self._connection.execute(
@@ -134,14 +165,23 @@ class Gradebook:
     def keep_only(self, students: Sequence[str]) -> None:
         """Delete the grades of all students except these, and submissions left without a grade."""
         with self._connection:
-            self._connection.executemany(
-                "DELETE FROM grades WHERE student = ?",
-                [(student,) for student in self.graded - set(students)],
+            gone = [(student,) for student in self.graded - set(students)]
+            self._connection.executemany("DELETE FROM grades WHERE student = ?", gone)
+            self._connection.execute(
+                "DELETE FROM versions WHERE student NOT IN (SELECT student FROM grades)"
             )
             self._drop_orphans()
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Let a student's decisions count under a new name, unless that name has its own."""
+        """Let a student's decisions and earlier submissions count under a new name.
+
+        A decision is dropped if the new name has its own about the same.
+        """
+        for submission in [one for one in self.submissions() if one.earlier]:
+            members = tuple(names.get(name, name) for name in submission.members)
+            if members != submission.members:
+                with self._connection:
+                    self._store(replace(submission, group=members))
         now = standing(self.decisions())
         with self._connection:
             for new, old in sorted((new, old) for old, new in names.items()):
@@ -149,6 +189,9 @@ class Gradebook:
                     if key not in now.get(new, {}):
                         self._append(msgspec.structs.replace(one, student=new))
                 self._connection.execute("DELETE FROM decisions WHERE student = ?", (old,))
+                self._connection.execute(
+                    "UPDATE OR IGNORE versions SET student = ? WHERE student = ?", (new, old)
+                )
 
     def drop_orphans(self) -> None:
         """Delete submissions that have no grade: a regrading would bring them back."""
@@ -158,7 +201,8 @@ class Gradebook:
     def _drop_orphans(self) -> int:
         """Delete submissions that have no grade, and return the number of deleted submissions."""
         return self._connection.execute(
-            "DELETE FROM submissions WHERE name NOT IN (SELECT submission FROM grades)"
+            "DELETE FROM submissions WHERE name NOT IN "
+            "(SELECT submission FROM grades UNION SELECT submission FROM versions)"
         ).rowcount
 
     def set_people(self, people: Mapping[str, Person]) -> None:
@@ -171,13 +215,32 @@ class Gradebook:
             )
 
     def put_aside(self) -> int:
-        """Copy the current grades to the table `earlier` as a new run, and return its number."""
+        """Copy the grades that count to the table `earlier` as a new run, and return its number."""
         run = (self.last_run() or 0) + 1
         with self._connection:
-            self._connection.execute(
-                "INSERT INTO earlier SELECT ?, student, grade FROM grades", (run,)
+            self._connection.executemany(
+                "INSERT INTO earlier VALUES (?, ?, ?)",
+                [(run, grade.student, grade.to_json()) for grade in self._counting()],
             )
         return run
+
+    def _counting(self) -> Iterator[Grade]:
+        """The grade of each student that counts, under the name with which it was submitted."""
+        kept = {row.grade.submission: row.grade for row in self.rows() if row.grade is not None}
+        versions = self._versions()
+        for grade in self.grades():
+            names = [grade.submission, *(one.submission for one in versions.get(grade.student, ()))]
+            found = next((kept[name] for name in names if name in kept), grade)
+            yield msgspec.structs.replace(found, student=grade.student)
+
+    def _versions(self) -> dict[str, list[Grade]]:
+        """The grades of submissions that their students replaced, by student."""
+        found: dict[str, list[Grade]] = {}
+        for student, text in self._connection.execute(
+            "SELECT student, grade FROM versions ORDER BY student, submission"
+        ):
+            found.setdefault(student, []).append(Grade.from_json(text))
+        return found
 
     @property
     def unfinished(self) -> str:
@@ -268,7 +331,7 @@ class Gradebook:
         # During a conflict, the student's data may also be stored under names that have no row.
         why = self.conflicts
         others = {n for n in why.keys() - people.keys() if why[n] == why.get(student)}
-        names = {student, *others}
+        names = {student, *others, *sources_of(student, self.grades(), self.decisions())}
         self.conflicts = {name: why[name] for name in why.keys() - names}
         with self._connection:
             lost = {
@@ -278,15 +341,15 @@ class Gradebook:
                 for table in STUDENT_TABLES
             }
             lost["submissions"] = self._drop_orphans()
-            self._leave_groups(student)
+            self._leave_groups(names)
         self._connection.execute("VACUUM")  # otherwise deleted rows would stay in the file
         return lost
 
-    def _leave_groups(self, student: str) -> None:
+    def _leave_groups(self, names: set[str]) -> None:
         """Remove a student from all groups, so that a regrading does not bring the name back."""
         for submission in list(self.submissions()):
-            if student in submission.group:
-                rest = tuple(name for name in submission.group if name != student)
+            if not names.isdisjoint(submission.group):
+                rest = tuple(name for name in submission.group if name not in names)
                 self._store(replace(submission, group=rest))
                 if not rest:
                     self._connection.execute(
@@ -386,16 +449,17 @@ class Gradebook:
     def reusable(self) -> set[tuple[str, str]]:
         """The submission and key of each grade that can be reused: all unless the grader failed."""
         rows = self._connection.execute(
-            "SELECT submission, key FROM grades WHERE status <> 'grader_error'"
+            "SELECT submission, key FROM grades WHERE status <> 'grader_error' "
+            "UNION SELECT submission, key FROM versions WHERE status <> 'grader_error'"
         )
         return set(rows)
 
     def grade(self, submission: str, key: str) -> Grade:
         """The stored grade of a submission with this key; both must be a pair in `reusable`."""
+        which = "WHERE submission = ? AND key = ? AND status <> 'grader_error'"
         (text,) = self._connection.execute(
-            "SELECT grade FROM grades "
-            "WHERE submission = ? AND key = ? AND status <> 'grader_error'",
-            (submission, key),
+            f"SELECT grade FROM grades {which} UNION ALL SELECT grade FROM versions {which}",
+            (submission, key) * 2,
         ).fetchone()
         return Grade.from_json(text)
 
@@ -439,28 +503,16 @@ class Gradebook:
         With `run`, the rows have the grades that this regrading replaced, but current decisions.
         """
         grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
-        people, conflicts, roster = self.people(), self.conflicts, self.roster
-        decided = standing(self.decisions())
-        policy, questions = self.policy, self.questions
-        rows: list[Row] = []
-        for student in sorted((grades.keys() - conflicts.keys()) | people.keys()):
-            grade = None if student in conflicts else grades.get(student)
-            person = people.get(student, Person())
-            own = decided.get(student, {})
-            row = Row(
-                student,
-                grade,
-                person,
-                adjustments_in(own),
-                conflicts.get(student),
-                bool(roster.people) and not roster.lists(person),
-                questions,
-                comments_in(own),
-                late_by(policy, grade, own),
-                ("excused", "") in own,
-            )
-            rows.append(row)
-        return rows
+        versions = self._versions() if run is None else {}
+        return rows_of(
+            {student: [grade, *versions.get(student, ())] for student, grade in grades.items()},
+            self.people(),
+            self.conflicts,
+            self.roster,
+            standing(self.decisions()),
+            self.policy,
+            self.questions,
+        )
 
     def write_files(self) -> None:
         """Write ``gradebook.csv`` and ``results.jsonl``."""

@@ -25,7 +25,7 @@ def find_student(rows: Sequence[Row], text: str) -> Row:
     for row in rows:
         if row.student == text:
             return row
-    found = [row for row in rows if _is_meant(row, text)]
+    found = [row for row in rows if is_meant(row, text)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -34,7 +34,8 @@ def find_student(rows: Sequence[Row], text: str) -> Row:
     raise CallError(f"there is no student called {_shown(text)} in this gradebook{near}")
 
 
-def _is_meant(row: Row, text: str) -> bool:
+def is_meant(row: Row, text: str) -> bool:
+    """Whether a text is one of a student's names, in any spelling."""
     same = text.casefold() in map(str.casefold, _known_as(row))
     return same or letters(text) in spellings(row.person.name)
 

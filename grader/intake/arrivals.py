@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,7 @@ class Arrivals:
     # Why submissions are left out, by each name that their grade would have in the gradebook.
     conflicts: Mapping[str, str] = field(default_factory=dict)
     refused: str = ""  # why the folder could not be read; only `arriving` sets this
+    earlier: tuple[Submission, ...] = ()  # those that their students replaced
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,9 @@ def _arrivals(
     if all(map(_is_unread, arrived)):
         others += [shown(one.place.name) for one in arrived if one.place not in paths]
         arrived = []
-    return _settled(_named(_latest(arrived)), roster, notices), others
+    latest = _named(_latest(arrived))
+    arrivals = _settled(latest, roster, notices)
+    return replace(arrivals, earlier=tuple(_earlier(arrived, latest, arrivals.submissions))), others
 
 
 def _require(path: Path, own_places: Collection[Path]) -> None:
@@ -359,9 +363,6 @@ def _files_of(path: Path) -> Iterable[FoundFile]:
 
 def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
     """The last submission of each student or group; a system's number identifies them."""
-    of_one: dict[object, list[_Arrived]] = {}
-    for one in arrived:
-        of_one.setdefault(one.number or id(one), []).append(one)
     return [
         _with(
             max(own, key=lambda one: one.moment),
@@ -369,8 +370,49 @@ def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
                 len({one.moment for one in own}), *(one.submission.attempts for one in own)
             ),
         )
-        for own in of_one.values()
+        for own in _of_one(arrived).values()
     ]
+
+
+def _of_one(arrived: Sequence[_Arrived]) -> dict[object, list[_Arrived]]:
+    found: dict[object, list[_Arrived]] = {}
+    for one in arrived:
+        found.setdefault(one.number or id(one), []).append(one)
+    return found
+
+
+def _earlier(
+    arrived: Sequence[_Arrived], latest: Sequence[_Arrived], settled: Sequence[Submission]
+) -> Iterator[Submission]:
+    """The submissions that their students replaced, if the last one is nobody else's."""
+    last = {one.submission.student: one for one in latest if one.number is not None}
+    everyone = _of_one(arrived)
+    for submission in settled:
+        one = last.get(submission.student)
+        if one is None:
+            continue
+        for old in everyone[one.number]:
+            if old.moment < one.moment:
+                yield as_earlier(
+                    replace(old.submission, student=submission.student, group=submission.members)
+                )
+
+
+def as_earlier(submission: Submission) -> Submission:
+    """The submission as one that its student replaced; its name says when, or identifies the text.
+
+    A submission whose name is its student's keeps counting for this student.
+    """
+    if submission.submitted is not None:
+        mark = f"{submission.submitted:%Y-%m-%d %H:%M:%S} UTC"
+    else:
+        mark = hashlib.blake2b(repr(submission.sources).encode(), digest_size=4).hexdigest()
+    return replace(
+        submission,
+        student=shown(f"{submission.student} ({mark})"),
+        group=submission.members,
+        earlier=True,
+    )
 
 
 def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from grader.wire import SourceText
@@ -18,11 +19,17 @@ class Submission:
     group: tuple[str, ...] = ()  # students who get the grade, unless it is `student` alone
     late: bool = False  # as the learning system marks it
     attempts: int = 1  # the number of submissions; this is the last of them
+    submitted: datetime | None = None  # in UTC
+    earlier: bool = False  # whether the student submitted again later
 
     @property
     def members(self) -> tuple[str, ...]:
         """The students who get the grade."""
         return self.group or (self.student,)
+
+    def replaces(self, old: Submission) -> bool:
+        """Whether this is another submission than an `old` one of the same name."""
+        return (self.sources, self.submitted) != (old.sources, old.submitted)
 
     @property
     def status(self) -> Literal["ready", "unreadable", "empty"]:

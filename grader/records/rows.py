@@ -86,6 +86,7 @@ class Row:
     comments: tuple[Comment, ...] = ()
     lateness: Lateness | None = None
     excused: bool = False  # whether the grade does not count
+    versions: int = 1  # the number of submissions of which this one was chosen
 
     @property
     def status(self) -> str:
@@ -151,11 +152,7 @@ class Row:
     @property
     def total(self) -> float | None:
         """The sum of the lines; None if unknown, or if the student is excused."""
-        return _sum([line.points for line in self.lines]) if self._counts else None
-
-    @property
-    def _counts(self) -> bool:
-        return self.has_points and not self.excused
+        return self.earned_after if self.has_points and not self.excused else None
 
     @cached_property
     def lines(self) -> Sequence[Line]:
@@ -230,6 +227,11 @@ class Row:
     def earned(self) -> float:
         """The sum of all lines except those about lateness."""
         return _sum([line.points for line in self.lines if line.part != LATE])
+
+    @property
+    def earned_after(self) -> float:
+        """The sum of all lines, also of an excused student."""
+        return _sum([line.points for line in self.lines])
 
     def within(self, part: str) -> Collection[str]:
         """The parts that belong to a part: a unit's exercises, or all that a total sums up."""

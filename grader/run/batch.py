@@ -6,7 +6,7 @@ where it stopped, and after a late submission only that submission is graded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from grader.course.course import Course
+from grader.grades.decided import keeps_versions
 from grader.grades.gradebook import (
     DATABASE,
     GRADING,
@@ -30,6 +31,7 @@ from grader.grades.gradebook import (
 from grader.grades.lookup import refuse_another_seed
 from grader.grading.order import Order, deciding, keys
 from grader.intake import NO_ROSTER, Arrivals, Roster, Submission
+from grader.intake.arrivals import as_earlier
 from grader.records.faults import CallError
 from grader.records.grade import Grade
 from grader.records.rows import Person, Row, counted
@@ -83,7 +85,10 @@ def grade_into(
             book = stack.enter_context(_sole(folder, order))
             if not replace:
                 _refuse_loss(book, [*kept, *_renamed(book, arrivals, roster)], exercises)
-        plan = _planned(order, arrivals.submissions, None if fresh else book)
+        submissions = arrivals.submissions
+        if keeps_versions(order.course.policy(assignment)):
+            submissions += _versions(order, arrivals, kept, book)
+        plan = _planned(order, submissions, None if fresh else book)
         grades = _started(stack.enter_context(closing(_shared(order, plan.todo, jobs, cluster))))
         book = book or stack.enter_context(_sole(folder, order))
         book.unfinished = GRADING
@@ -172,7 +177,13 @@ def grade_arrivals(
             book.conflicts = look.conflicts
             rows = _finished(book)
             changed = settled.union(*(one.members for one in new))
-            yield [row for row in rows if row.student in changed and row.grade is not None]
+            names = {one.student for one in new}
+            yield [
+                row
+                for row in rows
+                if row.grade is not None
+                and (row.student in changed or row.grade.submission in names)
+            ]
 
 
 def _renamed(book: Gradebook, look: Arrivals, roster: Roster) -> dict[str, str]:
@@ -232,6 +243,31 @@ class _Plan:
     todo: Sequence[Submission]
     reused: Sequence[Submission]
     keys: Mapping[str, str]  # the key of each submission's grade, by the submission's name
+
+
+def _versions(
+    order: Order, arrivals: Arrivals, kept: Collection[str], book: Gradebook | None
+) -> tuple[Submission, ...]:
+    """The submissions that their students replaced, in this run or in earlier ones.
+
+    Those whose grade is in use until this run need no grading: `Gradebook.record` keeps the grade.
+    """
+    found = {one.student: one for one in arrivals.earlier}
+    if book is not None:
+        key, reusable = keys(order), book.reusable()
+        new = {one.student: one for one in arrivals.submissions}
+        for old in book.submissions():
+            if old.earlier:
+                if not {*kept}.isdisjoint(old.members):
+                    found.setdefault(old.student, old)
+            elif (
+                old.student in new
+                and new[old.student].replaces(old)
+                and (old.student, key(old)) not in reusable
+            ):
+                replaced = as_earlier(old)
+                found.setdefault(replaced.student, replaced)
+    return tuple(found.values())
 
 
 def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | None) -> _Plan:
