@@ -164,6 +164,7 @@ class Overlay(_Table, frozen=True):
     feedback: FeedbackTable | None = None
     assignment: tuple[Assignment, ...] | None = None
     manual: tuple[Question, ...] | None = None
+    zone: str | None = None
 
 
 def decode_course(path: Path, text: str) -> CourseFile:

@@ -53,7 +53,7 @@ def test_a_rule_says_which_share_is_lost(rule: str, seconds: int, share: int) ->
      "10%, 20%", "10% a day, 3 days, 4 days", "10% after", "-5%", "10% a day; 3 days"],
 )  # fmt: skip
 def test_what_is_no_rule_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(RuleError, match="%|minutes"):
+    with pytest.raises(RuleError, match=r"%|minutes"):
         rule_of(text)
 
 
