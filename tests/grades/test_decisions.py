@@ -296,8 +296,8 @@ def test_a_gradebook_of_the_version_before_keeps_its_corrections(decide, book: P
         old.execute("DROP TABLE decisions")
         old.execute("DROP TABLE versions")
         old.execute(
-            "CREATE TABLE adjustments (student TEXT NOT NULL, exercise TEXT NOT NULL, points INTEGER "
-            "NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (student, exercise)) STRICT"
+            "CREATE TABLE adjustments (student TEXT NOT NULL, exercise TEXT NOT NULL, "
+            "points INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (student, exercise)) STRICT"
         )
         old.execute("INSERT INTO adjustments VALUES ('ada', 'weigh', 750, 'typo')")
         old.execute("UPDATE about SET value = '3' WHERE key = 'version'")

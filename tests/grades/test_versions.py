@@ -1,0 +1,103 @@
+"""Which of a student's submissions counts: the last, the last in time, or the best."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.grades.gradebook import Gradebook, open_gradebook
+from grader.intake import Submission
+from grader.records.decisions import Decision
+from grader.records.lateness import Counts, Policy
+from grader.records.rows import Row
+from grader.wire import SourceText
+from tests.grades.test_gradebook import EXERCISES, grade_of
+
+DUE = datetime(2026, 12, 1, 22, 59, tzinfo=UTC)
+
+
+def submit(book: Gradebook, hours: float, *points: float, name: str = "ada") -> None:
+    """Record a submission so many hours after the due time, and its grade."""
+    when = DUE + timedelta(hours=hours)
+    text = SourceText("a.py", (f"answer at {hours}",))
+    submitted = f"{when:%Y-%m-%dT%H:%M:%SZ}"
+    grade = msgspec.structs.replace(grade_of(name, *points), submitted=submitted)
+    book.record(grade, Submission(name, (text,), submitted=when), f"key of {hours}")
+
+
+def of_ada(book: Gradebook) -> Row:
+    """Ada's row."""
+    (row,) = book.rows()
+    return row
+
+
+@pytest.mark.parametrize(
+    ("counts", "total", "hours"),
+    [("last", 1.6, 30), ("last in time", 2, -1), ("best", 2.7, 10)],
+)
+def test_the_rule_chooses_among_three_submissions(
+    tmp_path: Path, counts: Counts, total: float, hours: int
+) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.exercises, book.policy = EXERCISES, Policy(DUE, "us", "10% a day", counts=counts)
+        submit(book, -1, 1, 1)
+        submit(book, 10, 2, 1)  # a day: 3 - 0.3
+        submit(book, 30, 1, 1)  # two days: 2 - 0.4
+        row = of_ada(book)
+        assert row.grade is not None
+        assert (row.total, row.grade.submitted) == (
+            total,
+            f"{DUE + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}",
+        )
+        assert row.versions == (1 if counts == "last" else 3)
+
+
+def test_an_extension_may_change_which_counts_and_taking_it_back_changes_it_back(
+    tmp_path: Path,
+) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        policy = Policy(DUE, "us", "10% a day", counts="last in time")
+        book.exercises, book.policy = EXERCISES, policy
+        submit(book, -1, 1, 1)
+        submit(book, 10, 2, 1)
+        assert of_ada(book).total == 2
+        later = f"{DUE + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
+        book.decide([Decision("ada", "extension", until=later)])
+        assert of_ada(book).total == 3
+        book.decide([Decision("ada", "extension", removed=True)])
+        assert of_ada(book).total == 2
+
+
+def test_the_order_in_which_submissions_are_graded_does_not_matter(tmp_path: Path) -> None:
+    tables = []
+    for number, order in enumerate(((-1, 10, 30), (30, -1, 10), (10, 30, -1))):
+        with open_gradebook(tmp_path / str(number), "tiny") as book:
+            book.exercises, book.policy = EXERCISES, Policy(DUE, "us", "10% a day", counts="best")
+            for hours in order:
+                submit(book, hours, 2 if hours == 10 else 1, 1)
+            tables.append((of_ada(book).total, of_ada(book).versions))
+    assert tables == [(2.7, 3)] * 3
+
+
+def test_a_regrading_compares_with_the_submission_that_counted(tmp_path: Path) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.exercises, book.policy = EXERCISES, Policy(DUE, "us", "10% a day", counts="best")
+        submit(book, -1, 2, 1)
+        submit(book, 30, 1, 1)
+        before = of_ada(book).total
+        run = book.put_aside()
+        assert [row.total for row in book.rows(run)] == [before]
+
+
+def test_who_is_forgotten_leaves_no_earlier_submission(tmp_path: Path) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.exercises, book.policy = EXERCISES, Policy(DUE, "us", "10% a day", counts="best")
+        submit(book, -1, 2, 1)
+        submit(book, 30, 1, 1)
+        assert book.count_submissions() == 2
+        book.forget("ada")
+        assert (book.count_submissions(), book.rows()) == (0, [])
+    assert b"answer at" not in (tmp_path / "grades.db").read_bytes()
