@@ -208,6 +208,8 @@ def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
         units.add(unit.name)
         for e, exercise in enumerate(unit.exercise):
             where = f"$.unit[{u}].exercise[{e}]"
+            if exercise.name in (TOTAL, LATE):
+                yield f"{where}.name", f"the name {exercise.name!r} is taken: choose another"
             if not exercise.name.isidentifier() or keyword.iskeyword(exercise.name):
                 yield f"{where}.name", f"exercise {exercise.name!r} is not a Python name"
             if exercise.name in seen:
@@ -258,7 +260,7 @@ def _problems_of_questions(file: CourseFile) -> Iterator[tuple[str, str]]:
         if not question.name.isidentifier():
             yield f"{where}.name", f"question {question.name!r} is not a name of one word"
         if question.name in taken:
-            yield f"{where}.name", f"the name {question.name!r} is taken"
+            yield f"{where}.name", f"the name {question.name!r} is taken: choose another"
         if not 1 / THOUSAND <= question.points < math.inf:
             yield f"{where}.points", f"points must be positive, got {question.points}"
         taken.add(question.name)
