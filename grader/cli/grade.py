@@ -32,7 +32,7 @@ from grader.records.rows import CONFLICT, counted, listed
 
 if TYPE_CHECKING:
     from grader.grading.order import Order
-    from grader.intake import Arrivals, Roster
+    from grader.intake import Arrivals, Roster, Times
     from grader.records.rows import Row
     from grader.run.tally import DisplayKind, Tally
     from grader.sandbox.jails import Isolation
@@ -58,6 +58,14 @@ OutOption = Annotated[
 RosterOption = Annotated[
     Path | None,
     typer.Option("--roster", metavar="FILE", help="A CSV of the class: id, name, email, …"),
+]
+TimesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--times",
+        metavar="FILE",
+        help="A CSV of the times of submissions: student, time; or Moodle's worksheet.",
+    ),
 ]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="List the submissions without grading them.")
@@ -122,6 +130,8 @@ APART = {
     ("again", "paths"): "--again grades the submissions in the gradebook: leave out PATH",
     ("again", "roster"): "--again keeps DIR's roster. To use a new roster, grade the submissions "
         "with it: unchanged grades are reused",
+    ("again", "times"): "--again keeps DIR's times. To use a new table, grade the submissions with "
+        "it: unchanged grades are reused",
     ("again", "replace"): "--again grades all submissions in DIR: leave out --replace",
     ("watch", "jobs"): "--watch grades submissions one by one: leave out --jobs",
     ("watch", "pages"): "--watch writes no pages: `grader report DIR` writes them",
@@ -149,6 +159,7 @@ def grade(
     paths: PathsArgument = None,
     out: OutOption = None,
     roster: RosterOption = None,
+    times: TimesOption = None,
     dry_run: DryRunOption = False,
     again: AgainOption = False,
     watch: WatchOption = False,
@@ -181,21 +192,21 @@ def grade(
     )
     _refuse_nonsense(context.params, given, device, isolation)
     opened = instructors_course(course, "grade")
-    people = _roster(roster, out, opened)
+    people, known = _roster(roster, out, opened), _times(times, out, opened)
     chosen = _chosen(opened, only or [], assignment, out if again else None)
     if out is None or dry_run:
-        _show(given, opened, people)
+        _show(given, opened, people, known)
         return
     order = _order(opened, seed, chosen, isolation, device, given, out, fresh=fresh)
     run = _Run(order, out, kind, jobs, cluster, fresh)
     with _stoppable(out):
         if watch:
-            _stay(given[0], run, people, assignment or "", replace=replace)
+            _stay(given[0], run, people, known, assignment or "", replace=replace)
             return
         if again:
             rows, tally = _again(run, another_seed=seed is not None)
         else:
-            rows, tally = _once(run, given, people, assignment or "", replace=replace)
+            rows, tally = _once(run, given, people, known, assignment or "", replace=replace)
     tables.print_rows(opened, rows, tally, out, kind)
     if pages is not False:
         _write_pages(opened, out, silent=kind != "people")
@@ -281,6 +292,19 @@ def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
         return book.roster
 
 
+def _times(given: Path | None, out: Path | None, course: Course) -> Times:
+    """The table of times given in this call, or else the one that the gradebook keeps."""
+    from grader.grades.gradebook import DATABASE, open_gradebook
+    from grader.intake import NO_TIMES, read_times
+
+    if given is not None:
+        return read_times(given, course.zone)
+    if out is None or not (out / DATABASE).is_file():
+        return NO_TIMES
+    with open_gradebook(out, course.name) as book:
+        return book.times
+
+
 def _chosen(
     course: Course, only: Sequence[str], assignment: str | None, again: Path | None
 ) -> tuple[str, ...]:
@@ -293,12 +317,12 @@ def _chosen(
     return course.select(course.assignment(assignment).exercises if assignment else only)
 
 
-def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
+def _show(paths: Sequence[Path], course: Course, roster: Roster, times: Times) -> None:
     from grader.intake import take_in
 
-    arrivals = take_in(paths, course, roster, DOWNLOADS)
+    arrivals = take_in(paths, course, roster, DOWNLOADS, times)
     console = Console(highlight=False)
-    for line in tables.arrivals_lines(arrivals):
+    for line in tables.arrivals_lines(arrivals, course.zone):
         console.print(line, soft_wrap=True)
     if roster.columns:
         console.print(tables.roster_line(roster), markup=False, soft_wrap=True)
@@ -313,13 +337,19 @@ def _print_notes(console: Console, arrivals: Arrivals) -> None:
 
 
 def _once(
-    run: _Run, paths: Sequence[Path], roster: Roster, assignment: str, *, replace: bool
+    run: _Run,
+    paths: Sequence[Path],
+    roster: Roster,
+    times: Times,
+    assignment: str,
+    *,
+    replace: bool,
 ) -> tuple[list[Row], Tally]:
     from grader.intake import take_in
     from grader.run.batch import grade_into
     from grader.run.tally import Tally, following
 
-    arrivals = take_in(paths, run.order.course, roster, DOWNLOADS)
+    arrivals = take_in(paths, run.order.course, roster, DOWNLOADS, times)
     stderr = Console(stderr=True, highlight=False)
     # In a terminal, show problems before grading begins, while Ctrl-C costs no time.
     interactive = stderr.is_terminal
@@ -339,6 +369,7 @@ def _once(
             replace=replace,
             fresh=run.fresh,
             roster=roster,
+            times=times,
             assignment=assignment,
         )
     if not interactive and run.kind == "people":
@@ -378,7 +409,9 @@ def _again(run: _Run, *, another_seed: bool) -> tuple[list[Row], Tally]:
     return rows, tally
 
 
-def _stay(folder: Path, run: _Run, roster: Roster, assignment: str, *, replace: bool) -> None:
+def _stay(
+    folder: Path, run: _Run, roster: Roster, times: Times, assignment: str, *, replace: bool
+) -> None:
     from grader.feedback import terminal
     from grader.grades.gradebook import refuse_strangers
     from grader.intake.arrivals import arriving
@@ -388,7 +421,7 @@ def _stay(folder: Path, run: _Run, roster: Roster, assignment: str, *, replace: 
     refuse_strangers(run.out, course.name)
     console.print(terminal.course_line(course), soft_wrap=True, markup=False)
     console.print(f"grading submissions that arrive in {folder}; Ctrl-C ends it", markup=False)
-    looks = _reported(arriving(folder, course, roster, Event(), DOWNLOADS), console)
+    looks = _reported(arriving(folder, course, roster, Event(), DOWNLOADS, times), console)
     graded = grade_arrivals(
         run.out,
         run.order,
@@ -396,6 +429,7 @@ def _stay(folder: Path, run: _Run, roster: Roster, assignment: str, *, replace: 
         replace=replace,
         fresh=run.fresh,
         roster=roster,
+        times=times,
         assignment=assignment,
     )
     for rows in graded:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from rich.text import Text
 from grader.course.course import Course
 from grader.feedback.terminal import NOT_GRADED, course_line, indented, notes, safe, who
 from grader.records.rows import ABSENT, CONFLICT, Person, Row, called, counted, number, some_of
+from grader.records.times import shown_time
 
 if TYPE_CHECKING:
     from grader.author.audit import Audited, Difference, SettingVerdict
@@ -171,12 +173,12 @@ def _short(points: float) -> str:
     return f"{points:.1f}".removesuffix(".0")
 
 
-def arrivals_lines(arrivals: Arrivals) -> Iterator[Text]:
+def arrivals_lines(arrivals: Arrivals, zone: tzinfo | None) -> Iterator[Text]:
     """A line for each submission, each absent student and each problem, before grading."""
     absent = {key: one for key, one in arrivals.people.items() if key not in arrivals.conflicts}
     for one in arrivals.submissions:
         style = "" if one.status == "ready" else "yellow"
-        yield Text(safe(_arrival(one, arrivals.people)), style=style)
+        yield Text(safe(_arrival(one, arrivals.people, zone)), style=style)
         for student in one.members:
             absent.pop(student, None)
     for student, person in sorted(absent.items()):
@@ -193,10 +195,11 @@ def conflict_lines(arrivals: Arrivals) -> Iterator[Text]:
         yield Text(safe(NOT_GRADED.format(why)), style="yellow")
 
 
-def _arrival(one: Submission, people: Mapping[str, Person]) -> str:
+def _arrival(one: Submission, people: Mapping[str, Person], zone: tzinfo | None) -> str:
     """``doejane Jane Doe (late, 2 times): 1 file: softmax.py``."""
     members = [_named(student, people) for student in one.group]
-    about = [*members, *["late"] * one.late, *[f"{one.attempts} times"] * (one.attempts > 1)]
+    time = [shown_time(one.submitted, zone)] if one.submitted is not None else []
+    about = [*members, *time, *["late"] * one.late, *[f"{one.attempts} times"] * (one.attempts > 1)]
     names = [source.name for source in one.sources]
     files = f"{counted(len(names), 'file')}: {some_of(names, FILES)}" if names else one.status
     marks = f" ({', '.join(about)})" if about else ""

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -313,8 +313,19 @@ class Course:
 
     @cached_property
     def zone(self) -> tzinfo | None:
-        """The zone of times that do not name one; None if the course names none."""
-        return ZoneInfo(self.file.zone) if self.file.zone else None
+        """The zone of times without an offset; None if the course or this computer has none."""
+        try:
+            return ZoneInfo(self.file.zone) if self.file.zone else None
+        except (KeyError, ValueError, OSError):  # a computer without data about zones
+            return None
+
+    def local(self, moment: datetime) -> datetime:
+        """A time of ``course.toml`` in the course's zone, if there is one."""
+        if self.zone is None:
+            return moment
+        if moment.tzinfo is None:
+            return moment.replace(tzinfo=self.zone)
+        return moment.astimezone(self.zone)
 
     @cached_property
     def questions(self) -> Mapping[str, Question]:
@@ -340,8 +351,16 @@ class Course:
         one = self.assignment(assignment) if assignment else None
         if one is None or one.due is None:
             return None
+        due, until = self.local(one.due), one.until
+        if due.tzinfo is None:
+            raise CallError(f"this computer has no data about the zone {self.file.zone!r}")
         return Policy(
-            one.due, one.late_by, one.late, span_of(one.grace or "0 minutes"), one.until, one.counts
+            due.astimezone(UTC),
+            one.late_by,
+            one.late,
+            span_of(one.grace or "0 minutes"),
+            self.local(until).astimezone(UTC) if until is not None else None,
+            one.counts,
         )
 
     def one(self, name: str, of_unit: str) -> Exercise:

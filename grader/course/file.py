@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
+from zoneinfo import available_timezones
 
 import msgspec
 
@@ -149,14 +150,14 @@ class CourseFile(_Table, frozen=True):
     feedback: FeedbackTable = FeedbackTable()
     assignment: tuple[Assignment, ...] = ()
     manual: tuple[Question, ...] = ()
-    zone: str = ""
+    zone: str = ""  # the zone of times without an offset: a name of the IANA database
     assigned: str = ""  # in a bundle: the assignment for which it was released
 
 
 class Overlay(_Table, frozen=True):
     """A ``course.toml`` that adds private solutions to another course.
 
-    The keys `limits`, `feedback`, `assignment` and `manual` override those of the other course.
+    The keys below override those of the other course.
     """
 
     overlay: str  # the other course's folder, relative to this folder
@@ -189,12 +190,18 @@ def checked_course(path: Path, text: str, file: CourseFile) -> CourseFile:
     return file
 
 
+ZONE = 'set `zone` for the course (zone = "Europe/Berlin"), or add an offset: 23:59:00+01:00'
+
+
 # --- constraints that types do not express -------------------------------------------------------
 
 
 def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
     yield from _problems_of_assignments(file)
     yield from _problems_of_questions(file)
+    zones = available_timezones() if file.zone else set()
+    if zones and file.zone not in zones:  # a computer without data about zones knows none
+        yield "$.zone", f'zone {file.zone!r} does not exist: write one such as "Europe/Berlin"'
     for key, value in msgspec.structs.asdict(file.limits).items():
         if not 0 < value < math.inf:
             yield f"$.limits.{key}", f"{key} must be positive, got {value}"
@@ -247,6 +254,10 @@ def _problems_of_assignments(file: CourseFile) -> Iterator[tuple[str, str]]:
         for name in assignment.manual:
             if name not in {question.name for question in file.manual}:
                 yield f"{where}.manual", f"there is no [[manual]] question called {name!r}"
+        for key in ("due", "until"):
+            moment = getattr(assignment, key)
+            if moment is not None and moment.tzinfo is None and not file.zone:
+                yield f"{where}.{key}", f"{key} has no zone: {ZONE}"
         yield from ((f"{where}.{key}", why) for key, why in _problems_of_lateness(assignment))
     if file.assigned and file.assigned not in names:
         yield "$.assigned", f"there is no assignment called {file.assigned!r}"

@@ -25,7 +25,7 @@ import msgspec
 from grader.grades.decided import decision_of, keeps_versions, rows_of, sources_of
 from grader.grades.exported import Written
 from grader.grades.table import gradebook_csv
-from grader.intake import NO_ROSTER, Roster, Submission
+from grader.intake import NO_ROSTER, NO_TIMES, Roster, Submission, Times
 from grader.intake.arrivals import as_earlier
 from grader.intake.names import file_stems
 from grader.records.decisions import Decision, standing
@@ -328,6 +328,7 @@ class Gradebook:
         people = self.people()
         listed = people.get(student)
         self.roster = self.roster.without(listed) if listed is not None else self.roster
+        self.times = self.times.without([student], listed or Person())
         # During a conflict, the student's data may also be stored under names that have no row.
         why = self.conflicts
         others = {n for n in why.keys() - people.keys() if why[n] == why.get(student)}
@@ -406,6 +407,16 @@ class Gradebook:
         # The notes are about the file, which only the grading that reads it reports.
         text = msgspec.json.encode(replace(roster, notes=()))
         self._remember("roster", text.decode())
+
+    @property
+    def times(self) -> Times:
+        """The table of times of the last grading that had one."""
+        text = self._about("times")
+        return msgspec.json.decode(text, type=Times) if text else NO_TIMES
+
+    @times.setter
+    def times(self, times: Times) -> None:
+        self._remember("times", msgspec.json.encode(times).decode() if times.entries else "")
 
     @property
     def conflicts(self) -> Mapping[str, str]:

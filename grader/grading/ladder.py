@@ -45,6 +45,7 @@ from grader.records.grade import (
     from_thousandths,
     split_points,
 )
+from grader.records.times import written_time
 from grader.sandbox.session import StudentLost
 
 MAX_MESSAGE = 4_000  # characters, since a message may quote a submission's own long text
@@ -101,6 +102,7 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
         device=desk.device,
         late=submission.late,
         attempts=submission.attempts,
+        submitted=written_time(submission.submitted) if submission.submitted else "",
         processor=torch.backends.cpu.get_cpu_capability(),
     )
 

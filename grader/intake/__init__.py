@@ -11,14 +11,18 @@ The author of an unreadable file gets a line about it; the other submissions are
 from grader.intake.arrivals import Arrivals, find_submissions, read_submission, take_in
 from grader.intake.roster import NO_ROSTER, Roster, read_roster
 from grader.intake.submission import Submission
+from grader.intake.times import NO_TIMES, Times, read_times
 
 __all__ = [
     "NO_ROSTER",
+    "NO_TIMES",
     "Arrivals",
     "Roster",
     "Submission",
+    "Times",
     "find_submissions",
     "read_roster",
     "read_submission",
+    "read_times",
     "take_in",
 ]

@@ -6,6 +6,7 @@ import hashlib
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -16,6 +17,7 @@ import msgspec
 from grader.course.course import Course
 from grader.intake import files
 from grader.intake.archives import archive_files
+from grader.intake.commits import commit_time
 from grader.intake.downloads import Downloads, items_of, named_as_download, read_upload, top_names
 from grader.intake.files import (
     FoundFile,
@@ -46,6 +48,7 @@ from grader.intake.names import (
 )
 from grader.intake.roster import NO_ROSTER, Claim, Roster, all_of, conflicts_of, left_over
 from grader.intake.submission import Submission
+from grader.intake.times import NO_TIMES, Times
 from grader.records.faults import CallError
 from grader.records.rows import Person, counted, some_of
 from grader.records.saves import saves, snapshot
@@ -105,6 +108,7 @@ def take_in(
     course: Course,
     roster: Roster = NO_ROSTER,
     downloads: Sequence[Downloads] = (),
+    times: Times = NO_TIMES,
 ) -> Arrivals:
     """Find and read the submissions under these paths; raise `CallError` if there are none.
 
@@ -118,9 +122,9 @@ def take_in(
 
     A student's last submission counts. If several submissions may be the last, or may belong to the
     same student or group, all of them are left out, and `conflicts` says why. With a `roster`,
-    `people` includes absent students.
+    `people` includes absent students. A time in `times` replaces the time that a system gives.
     """
-    arrivals, others = _arrivals(paths, course, roster, downloads)
+    arrivals, others = _arrivals(paths, course, roster, downloads, times)
     if not arrivals.submissions and not arrivals.conflicts:
         there = f"; there is: {some_of(others)}" if others else ""
         raise CallError(
@@ -131,7 +135,11 @@ def take_in(
 
 
 def _arrivals(
-    paths: Sequence[Path], course: Course, roster: Roster, downloads: Sequence[Downloads]
+    paths: Sequence[Path],
+    course: Course,
+    roster: Roster,
+    downloads: Sequence[Downloads],
+    times: Times,
 ) -> tuple[Arrivals, list[str]]:
     """Find and read submissions as `take_in` does, but possibly none.
 
@@ -166,8 +174,34 @@ def _arrivals(
         others += [shown(one.place.name) for one in arrived if one.place not in paths]
         arrived = []
     latest = _named(_latest(arrived))
-    arrivals = _settled(latest, roster, notices)
-    return replace(arrivals, earlier=tuple(_earlier(arrived, latest, arrivals.submissions))), others
+    timed = _timed(_settled(latest, roster, notices), arrived, times)
+    return replace(timed, earlier=tuple(_earlier(arrived, latest, timed.submissions))), others
+
+
+def _timed(arrivals: Arrivals, arrived: Sequence[_Arrived], times: Times) -> Arrivals:
+    """Put the times of a table in place of those that systems gave, and add notices about times."""
+
+    def person(student: str) -> Person:
+        return arrivals.people.get(student, Person())
+
+    def time(one: Submission) -> datetime | None:
+        found = (times.of([one.student, name], person(name)) for name in one.members)
+        return max(filter(None, found), default=one.submitted)
+
+    submissions = tuple(replace(one, submitted=time(one)) for one in arrivals.submissions)
+    everybody = [*arrivals.people, *(name for one in submissions for name in one.members)]
+    known = [([name], person(name)) for name in dict.fromkeys(everybody)]
+    known += [([one.student], Person()) for one in submissions]
+    notices = list(arrivals.notices)
+    if unknown := times.strangers(known):
+        notices.append(f"times of students without a submission here: {some_of(unknown)}")
+    commits = sum(one.submission.submitted is not None and one.number is None for one in arrived)
+    if commits and not times.entries:
+        notices.append(
+            f"{counted(commits, 'time')} from git commits, which students can set; --times FILE "
+            "replaces them"
+        )
+    return replace(arrivals, submissions=submissions, notices=tuple(notices))
 
 
 def _require(path: Path, own_places: Collection[Path]) -> None:
@@ -272,7 +306,13 @@ def _well_formed(person: Person) -> Person:
 def _plain(path: Path, units: set[str]) -> tuple[list[_Arrived], list[str]]:
     """The submissions at a path that is no download, and the names of files that are left out."""
     entries, left = ([path], list[str]()) if _is_single(path, units) else submissions_in(path)
-    own = [_Arrived(entry, read_submission(name_of(entry), entry.resolve())) for entry in entries]
+    own = [
+        _with(
+            _Arrived(entry, read_submission(name_of(entry), entry.resolve())),
+            submitted=commit_time(entry.resolve()) if entry.is_dir() else None,
+        )
+        for entry in entries
+    ]
     return own, left
 
 
@@ -563,18 +603,25 @@ SUBMITTED = (*SOURCES, *ARCHIVES, *DOCUMENTS, ".txt")  # a renamed source may en
 
 
 def arriving(
-    folder: Path, course: Course, roster: Roster, stop: Event, downloads: Sequence[Downloads] = ()
+    folder: Path,
+    course: Course,
+    roster: Roster,
+    stop: Event,
+    downloads: Sequence[Downloads] = (),
+    times: Times = NO_TIMES,
 ) -> Iterator[Arrivals]:
     """Yield the folder's arrivals now, and after each change, until `stop` is set."""
     seen = snapshot([folder], SUBMITTED, SKIPPED)
-    yield _look(folder, course, roster, downloads)
+    yield _look(folder, course, roster, downloads, times)
     for _ in saves([folder], SUBMITTED, SKIPPED, seen, stop):
-        yield _look(folder, course, roster, downloads)
+        yield _look(folder, course, roster, downloads, times)
 
 
-def _look(folder: Path, course: Course, roster: Roster, downloads: Sequence[Downloads]) -> Arrivals:
+def _look(
+    folder: Path, course: Course, roster: Roster, downloads: Sequence[Downloads], times: Times
+) -> Arrivals:
     try:
-        arrivals, _ = _arrivals([folder], course, roster, downloads)
+        arrivals, _ = _arrivals([folder], course, roster, downloads, times)
         return arrivals
     except CallError as error:
         return Arrivals((), refused=str(error))

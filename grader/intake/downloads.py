@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +39,7 @@ class Upload:
     late: bool = False
     moment: tuple[float, ...] = ()  # larger for later uploads
     attempts: int = 1  # the system's count of uploads, this upload included
+    submitted: datetime | None = None  # in UTC, if the system gives the time
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def read_upload(upload: Upload) -> Submission:
         problems,
         late=upload.late,
         attempts=upload.attempts,
+        submitted=upload.submitted,
     )
 
 

@@ -9,8 +9,7 @@ import math
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +34,7 @@ from grader.records.grade import (
     scaled,
 )
 from grader.records.rows import Person, Row, number
+from grader.records.times import sensible
 from grader.release import texts
 from grader.release.courses import carried_seed, carry, load_carried
 from grader.release.engine import copy_engine
@@ -78,21 +78,24 @@ def _upload(folder: str, about: Any, files: Mapping[str, FileItem]) -> Upload:
     who, number = "", folder
     if len(people) == 1:
         who, number = people[0].name or people[0].email, people[0].id or people[0].email
+    created = _moment(_field(about, "created_at"))
     return Upload(
         who or folder,
         number or folder,
         files,
         people,
-        moment=(_moment(_field(about, "created_at")),),
+        moment=(created.timestamp() if created is not None else 0.0,),
         attempts=1 + len(_list(about, "history")),
+        submitted=created,
     )
 
 
-def _moment(created: Any) -> float:
-    if isinstance(created, datetime):
-        with suppress(ValueError, OverflowError, OSError):  # year 1 fails in some time zones
-            return created.timestamp()
-    return 0.0
+def _moment(created: Any) -> datetime | None:
+    if not isinstance(created, datetime):
+        return None
+    if created.tzinfo is None:  # YAML's times without a zone are in UTC
+        created = created.replace(tzinfo=UTC)
+    return sensible(created)
 
 
 def _parsed_yaml(data: bytes) -> dict[str, Any]:

@@ -6,13 +6,17 @@ All assignments of a student are one submission.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 
 from grader.intake.downloads import Downloads, Upload
 from grader.intake.files import FileItem
 from grader.lms.system import System
+from grader.records.faults import CallError
 from grader.records.rows import Person
+from grader.records.times import read_time
 
 _SUBMITTED = "submitted"
+_TIMESTAMP, _MOST = "timestamp.txt", 100  # bytes
 _OTHERS = {"source", "release", "autograded", "feedback"}
 
 
@@ -33,9 +37,28 @@ def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]
         if len(parts) > 1:
             files.setdefault(parts[0], {})["/".join(parts[1:])] = item
     return [
-        Upload(student, student, own, (Person(),), moment=(max(i.modified for i in own.values()),))
+        Upload(
+            student,
+            student,
+            own,
+            (Person(),),
+            moment=(max(i.modified for i in own.values()),),
+            submitted=max(filter(None, map(_time, own.values())), default=None),
+        )
         for student, own in files.items()
     ]
+
+
+def _time(item: FileItem) -> datetime | None:
+    """The time in a ``timestamp.txt``, which nbgrader writes when it collects a submission."""
+    if item.parts[-1] != _TIMESTAMP:
+        return None
+    with item.opened() as file:
+        text = file.read(_MOST).decode("ascii", errors="replace")
+    try:
+        return read_time(text, UTC)
+    except CallError:
+        return None
 
 
 SYSTEM = System(

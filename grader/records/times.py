@@ -6,7 +6,8 @@ from datetime import UTC, datetime, tzinfo
 
 from grader.records.faults import CallError
 
-FORMS = (  # beside ISO 8601; the last is Moodle's English form
+FORMS = (  # beside ISO 8601: nbgrader's, and Moodle's English form
+    "%Y-%m-%d %H:%M:%S.%f %Z",
     "%Y-%m-%d %H:%M:%S %Z",
     "%Y-%m-%d %H:%M %Z",
     "%A, %d %B %Y, %I:%M %p",
@@ -28,7 +29,10 @@ def read_time(text: str, zone: tzinfo | None) -> datetime:
                 "write an offset: 2026-12-04 23:59+01:00"
             )
         found = found.replace(tzinfo=zone)
-    return found.astimezone(UTC)
+    moment = sensible(found)
+    if moment is None:
+        raise CallError(f"{text!r} is no time at which somebody can have submitted")
+    return moment
 
 
 def _parsed(text: str) -> datetime | None:
@@ -43,6 +47,15 @@ def _parsed(text: str) -> datetime | None:
             continue
         return found.replace(tzinfo=UTC) if text.endswith(("UTC", "GMT", "Z")) else found
     return None
+
+
+def sensible(moment: datetime) -> datetime | None:
+    """The time in UTC, to the second; None if no student can have submitted then."""
+    try:
+        found = moment.astimezone(UTC).replace(microsecond=0)
+    except (ValueError, OverflowError, OSError):  # year 1 fails in some zones
+        return None
+    return found if 2000 <= found.year < 2100 else None
 
 
 def written_time(moment: datetime) -> str:

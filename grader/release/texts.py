@@ -59,10 +59,10 @@ def pyproject(*, jails: bool = False) -> str:
 def full_title(course: Course) -> str:
     """The title of a course; for an assignment, also the assignment's title and due date."""
     assigned = course.assigned
-    due = (
-        f", due {assigned.due:%A, %d %B %Y, %H:%M %Z}".rstrip() if assigned and assigned.due else ""
-    )
-    return course.titled(assigned) + due
+    title = course.titled(assigned)
+    if assigned is None or assigned.due is None:
+        return title
+    return f"{title}, due {course.local(assigned.due):%A, %d %B %Y, %H:%M %Z}".rstrip()
 
 
 def template(name: str, room: str = "grader.release", **fields: str) -> str:

@@ -30,11 +30,12 @@ from grader.grades.gradebook import (
 )
 from grader.grades.lookup import refuse_another_seed
 from grader.grading.order import Order, deciding, keys
-from grader.intake import NO_ROSTER, Arrivals, Roster, Submission
+from grader.intake import NO_ROSTER, NO_TIMES, Arrivals, Roster, Submission, Times
 from grader.intake.arrivals import as_earlier
 from grader.records.faults import CallError
 from grader.records.grade import Grade
 from grader.records.rows import Person, Row, counted
+from grader.records.times import written_time
 from grader.run.workers import default_jobs, share
 
 if TYPE_CHECKING:
@@ -63,13 +64,14 @@ def grade_into(
     replace: bool = False,
     fresh: bool = False,
     roster: Roster = NO_ROSTER,
+    times: Times = NO_TIMES,
     assignment: str = "",
 ) -> list[Row]:
     """Grade submissions into a folder's gradebook, and return the gradebook's rows.
 
     `report` is called with each committed grade. With `fresh`, no earlier grade is reused. The
-    gradebook stores `roster` and `assignment`. The work is done in `jobs` processes, or by the
-    workers of the Dask scheduler at the address `cluster`.
+    gradebook stores `roster`, `times` and `assignment`. The work is done in `jobs` processes, or by
+    the workers of the Dask scheduler at the address `cluster`.
 
     Raises `CallError` if grades of an earlier grading would be lost and `replace` is not set, or if
     another grading into the folder is running. An error in the course or the call is raised before
@@ -93,6 +95,7 @@ def grade_into(
         book = book or stack.enter_context(_sole(folder, order))
         book.unfinished = GRADING
         _describe(book, order.course, exercises, assignment, roster)
+        book.times = times
         _record(book, plan, grades, report)
         book.rename(_renamed(book, arrivals, roster))
         book.keep_only(kept)
@@ -141,20 +144,22 @@ def grade_arrivals(
     replace: bool = False,
     fresh: bool = False,
     roster: Roster = NO_ROSTER,
+    times: Times = NO_TIMES,
     assignment: str = "",
 ) -> Generator[list[Row]]:
     """Grade the new submissions each time a folder is read, and yield the changed rows.
 
     `arrivals` yields the folder's submissions at each reading. If a student's file disappears, the
     grade stays. Between two readings the gradebook is complete.
-    `replace`, `fresh`, `roster` and `assignment` are as for `grade_into`. Raises `CallError` if
-    another grading into the gradebook's folder is running.
+    The other parameters are as for `grade_into`. Raises `CallError` if another grading into the
+    gradebook's folder is running.
     """
     with order.desk() as desk, _sole(folder, order) as book:
         exercises = order.course.select(order.only)
         if not replace:
             _refuse_loss(book, [grade.student for grade in book.grades()], exercises)
         _describe(book, order.course, exercises, assignment, roster)
+        book.times = times
         key = keys(order)
         before = set() if fresh else book.reusable()
         graded = {o.student: o for o in book.submissions() if (o.student, key(o)) in before}
@@ -313,6 +318,7 @@ def _ungraded(order: Order, submission: Submission, isolation: tuple[str, ...], 
         device=order.device,
         late=submission.late,
         attempts=submission.attempts,
+        submitted=_time(submission),
     )
 
 
@@ -347,9 +353,15 @@ def _reused(
     for one in plan.reused:
         key = plan.keys[one.student]
         grade = book.grade(one.student, key)
-        today = msgspec.structs.replace(grade, late=one.late, attempts=one.attempts)
+        today = msgspec.structs.replace(
+            grade, late=one.late, attempts=one.attempts, submitted=_time(one)
+        )
         report(BookedGrade(today, reused=True))
         yield today, one, key
+
+
+def _time(submission: Submission) -> str:
+    return written_time(submission.submitted) if submission.submitted is not None else ""
 
 
 def _finished(book: Gradebook) -> list[Row]:
