@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -24,9 +25,10 @@ from grader.cli.grade import written
 from grader.course.course import Course
 from grader.lms import SYSTEMS
 from grader.lms.system import Part, ResultFiles, Table, totals, unjudged, write_results
+from grader.records.decisions import LATE, TOTAL
 from grader.records.faults import CallError
 from grader.records.files import write_whole
-from grader.records.rows import listed
+from grader.records.rows import listed, some_of
 
 if TYPE_CHECKING:
     from grader.grades.gradebook import Gradebook
@@ -305,6 +307,7 @@ def export(
     from grader.grades.lookup import find_student
     from grader.grades.privacy import anonymous as nameless
     from grader.grades.privacy import pseudonyms_in
+    from grader.grades.remarks import remarks
 
     opened = instructors_course(course)
     if anonymous and to not in NAMELESS:
@@ -340,9 +343,23 @@ def export(
             notes = filled.notes
             if filled.push is not None:
                 book.remember_export(to, filled.push.column, filled.push.written)
-    for line in (*notes, *unjudged(given.rows)):
+        policy = book.policy
+    about = remarks(given.rows, policy)
+    for line in (*notes, *unjudged(given.rows), *about, *_left_out(rows, given.rows)):
         print(safe(line), file=sys.stderr)
     print(written_to, end="")
+
+
+def _left_out(rows: Sequence[Row], exported: Sequence[Row]) -> Iterator[str]:
+    """A line about points that belong to the whole gradebook, if only a part is exported."""
+    given = {row.student: {a.part for a in row.adjustments} for row in exported}
+    lost = [
+        row.student
+        for row in rows
+        if {a.part for a in row.adjustments if row.counting(a)} - given[row.student] & {TOTAL, LATE}
+    ]
+    if lost:
+        yield f"corrections of the whole are not in this part: {some_of(lost)}"
 
 
 def _put(table: bytes, path: Path, into: Path | None) -> str:
@@ -366,6 +383,13 @@ def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
         return Part(course.file.title, book.exercises)
     wanted = course.assignment(name)
     exercises = course.select(wanted.exercises)
+    whole = name == book.assignment
+    if not whole and (wanted.late_by == "us" or wanted.manual):
+        raise CallError(
+            f"{book.folder} was not graded as {name!r}, which has its own "
+            f"{'penalties' if wanted.late_by == 'us' else 'questions'}: grade with --assignment "
+            f"{name} into a folder of its own"
+        )
     if not {*exercises} <= {*book.exercises}:
         raise CallError(f"{book.folder} lacks grades for some exercises of {name!r}")
     return Part(wanted.heading, exercises, wanted)

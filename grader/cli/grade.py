@@ -33,6 +33,7 @@ from grader.records.rows import CONFLICT, counted, listed
 if TYPE_CHECKING:
     from grader.grading.order import Order
     from grader.intake import Arrivals, Roster, Times
+    from grader.records.lateness import Policy
     from grader.records.rows import Row
     from grader.run.tally import DisplayKind, Tally
     from grader.sandbox.jails import Isolation
@@ -207,7 +208,7 @@ def grade(
             rows, tally = _again(run, another_seed=seed is not None)
         else:
             rows, tally = _once(run, given, people, known, assignment or "", replace=replace)
-    tables.print_rows(opened, rows, tally, out, kind)
+    tables.print_rows(opened, rows, _policy(out, opened), tally, out, kind)
     if pages is not False:
         _write_pages(opened, out, silent=kind != "people")
     if kind == "people":
@@ -217,6 +218,14 @@ def grade(
         raise typer.Exit(3)
     if CONFLICT in statuses:
         raise typer.Exit(1)
+
+
+def _policy(out: Path, course: Course) -> Policy | None:
+    """The rule for late submissions that the gradebook keeps."""
+    from grader.grades.gradebook import open_gradebook
+
+    with open_gradebook(out, course.name) as book:
+        return book.policy
 
 
 def _order(

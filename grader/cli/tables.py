@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +17,15 @@ from rich.text import Text
 
 from grader.course.course import Course
 from grader.feedback.terminal import NOT_GRADED, course_line, indented, notes, safe, who
+from grader.grades.remarks import remarks
+from grader.records.decisions import LATE, TOTAL
 from grader.records.rows import ABSENT, CONFLICT, Person, Row, called, counted, number, some_of
 from grader.records.times import shown_time
 
 if TYPE_CHECKING:
     from grader.author.audit import Audited, Difference, SettingVerdict
     from grader.intake import Arrivals, Roster, Submission
+    from grader.records.lateness import Policy
     from grader.run.tally import DisplayKind, Tally
 
 
@@ -60,9 +63,10 @@ def _gradebook_table(
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    most = max((row.grade.max for row in rows if row.grade), default=0)
-    heads = [*(str(n) for n, _ in units), f"of {number(most)}"]
-    cells = [_points(course, row, [name for _, name in units]) for row in rows]
+    most = max((row.max for row in rows if row.max is not None), default=0)
+    more = _more(rows)
+    heads = [*(str(n) for n, _ in units), *more, f"of {number(most)}"]
+    cells = [_points(course, row, [name for _, name in units], more) for row in rows]
     table.add_column("student", max_width=32)
     table.add_column("status", no_wrap=True)
     for place, head in enumerate(heads):
@@ -83,12 +87,29 @@ def _add_numbers(table: Table, head: str, numbers: Iterable[str], style: str | N
     table.add_column(head, justify="right", style=style, no_wrap=True, min_width=width)
 
 
-def _points(course: Course, row: Row, units: Sequence[str]) -> list[str]:
-    """The points in each unit, and the total: all "?" if the grader failed, all "-" if ungraded."""
+def _points(
+    course: Course, row: Row, units: Sequence[str], more: Mapping[str, Collection[str]]
+) -> list[str]:
+    """The points in each unit, `more` points, and the total.
+
+    All are "?" if the grader failed, and "-" if the student has no grade.
+    """
     if row.total is None:
-        return ["?" if row.grade else "-"] * (len(units) + 1)
-    by_unit = [sum(p for e, p in row.points.items() if course.unit_of[e] == u) for u in units]
-    return [_short(points) for points in (*by_unit, row.total)]
+        unknown = row.grade is not None and not row.excused
+        return ["?" if unknown else "-"] * (len(units) + len(more) + 1)
+    by_unit = [
+        sum(p for e, p in row.points.items() if course.unit_of[e] == u) + row.sum_of([u])
+        for u in units
+    ]
+    others = [row.sum_of(parts) for parts in more.values()]
+    return [_short(points) for points in (*by_unit, *others, row.total)]
+
+
+def _more(rows: Sequence[Row]) -> Mapping[str, Collection[str]]:
+    """The further columns that the rows need: each head, with the parts whose points it sums."""
+    parts = {"marked": {name for row in rows for name in row.questions}}
+    parts |= {"total ±": {TOTAL}, "late": {LATE}}
+    return {head: own for head, own in parts.items() if any(row.sum_of(own) for row in rows)}
 
 
 def _units(course: Course, rows: Sequence[Row]) -> list[tuple[int, str]]:
@@ -98,14 +119,19 @@ def _units(course: Course, rows: Sequence[Row]) -> list[tuple[int, str]]:
 
 
 def print_rows(
-    course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: DisplayKind
+    course: Course,
+    rows: Sequence[Row],
+    policy: Policy | None,
+    tally: Tally,
+    out: Path,
+    kind: DisplayKind,
 ) -> None:
     """Print a grading's results: a table for people, JSON for programs, or only errors."""
     from grader.run.tally import sum_up
 
     match kind:
         case "people":
-            _print_table(course, rows, tally, out)
+            _print_table(course, rows, policy, tally, out)
         case "json":
             _print_json(rows)
         case "json lines":
@@ -124,7 +150,7 @@ def _print_json(rows: Sequence[Row]) -> None:
                     "student": row.student,
                     "status": row.status,
                     "total": row.total,
-                    "max": row.grade.max if row.grade else None,
+                    "max": row.max,
                 }
                 for row in rows
             ]
@@ -132,13 +158,17 @@ def _print_json(rows: Sequence[Row]) -> None:
     )
 
 
-def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -> None:
+def _print_table(
+    course: Course, rows: Sequence[Row], policy: Policy | None, tally: Tally, out: Path
+) -> None:
     console = Console(highlight=False)
     shown = console.is_terminal or "COLUMNS" in os.environ
     width = console.width if shown else WIDE
     console.print(gradebook_table(course, rows, width), width=width)
     console.print(legend(course, rows), soft_wrap=True)
     _print_notes(rows, console)
+    for line in remarks(rows, policy):
+        console.print(safe(line), style="yellow", soft_wrap=True, markup=False)
     if tally.reused:
         reused = (
             f"{tally.reused} of {tally.total} are reused from {out}: same text, course, seed and "
@@ -159,7 +189,7 @@ def _print_notes(rows: Sequence[Row], console: Console) -> None:
 
 def row_line(row: Row) -> Text:
     """A student's status and points in one line."""
-    most = f" of {number(row.grade.max)}" if row.grade else ""
+    most = f" of {number(row.max)}" if row.max is not None else ""
     total = "?" if row.total is None else number(row.total)
     return Text(f"{who(row)}: {row.status}, {total}{most}")
 

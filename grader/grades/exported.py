@@ -63,20 +63,27 @@ class Push:
 
     def writes(self, student: str, points: float, there: Mark = None) -> bool:
         """Whether to write a student's points over the grade that is there."""
-        last = self._past.written.get(self.column, {}).get(student)
-        before = None
-        if last is not None:
-            before = last.before if last.view == self._view else last.points
         if _alike(there, points):
             self.same.append(student)
             return False
-        ours = there is None or (before is not None and _alike(there, before))
-        if not ours and not self._past.overwrite_all and student not in self._past.overwrite:
-            assert there is not None
+        if there is not None and not self.may_replace(student, there):
             self.changed.append(ChangedMark(student, there, points))
             return False
-        self.written[student] = Written(points, self._view, before)
+        self.written[student] = Written(points, self._view, self._before(student))
         return True
+
+    def may_replace(self, student: str, there: Mark) -> bool:
+        """Whether nothing is there, or what the kit wrote, or what the user wants to replace."""
+        before = self._before(student)
+        ours = there is None or (before is not None and _alike(there, before))
+        return ours or self._past.overwrite_all or student in self._past.overwrite
+
+    def _before(self, student: str) -> float | None:
+        """The grade that the kit wrote before this view of the system."""
+        last = self._past.written.get(self.column, {}).get(student)
+        if last is None:
+            return None
+        return last.before if last.view == self._view else last.points
 
 
 def _alike(there: Mark, points: float) -> bool:

@@ -174,7 +174,7 @@ def _fresh(totals: Totals) -> Filled:
                     sis,
                     person.email,
                     person.extra.get("Section", ""),
-                    totals.of(row),
+                    _EXCUSED if row.excused else totals.of(row),
                 ]
             )
         )
@@ -202,7 +202,7 @@ def _filled(totals: Totals, into: Path) -> Filled:
     title = _title(sheet.header[place])  # a table without numbers of assignments has it too
     alone = sum(_title(head) == title for head in sheet.header) == 1
     known = title if alone else sheet.header[place]
-    column = Column(place, known, 0, is_excused, "excused in Canvas")
+    column = Column(place, known, 0, is_excused, "excused in Canvas", excused=_EXCUSED)
     return filled_in(sheet, lines, directory, column, totals, notes)
 
 

@@ -33,7 +33,7 @@ from grader.records.grade import (
     counted_elsewhere,
     scaled,
 )
-from grader.records.rows import Person, Row, number
+from grader.records.rows import Line, Person, Row, number
 from grader.records.times import sensible
 from grader.release import texts
 from grader.release.courses import carried_seed, carry, load_carried
@@ -212,18 +212,33 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
 
 
 def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
-    """Add the instructor's corrections to the score, and list them first in the output."""
-    if not row.adjustments or row.total is None:
+    """Add what people decided to the score, and list it first in the output: points and comments.
+
+    The points that a late submission loses are among them.
+    """
+    lines = [line for line in row.lines if line.kind != "computed"]
+    if row.total is None or not (lines or row.comments):
         return results
-    counting = [(a, scaled(row.counting(a), scale)) for a in row.adjustments]
-    corrections = [
-        f"Corrected by your instructor: {a.part} {points:+g}\n\n{_block(a.reason)}"
-        for a, points in counting
+    counting = [(line, scaled(line.points, scale)) for line in lines]
+    said = [_said(line, points, row) for line, points in counting]
+    said += [f"In points of the course: {_plain(line)}" for line in row.limits]
+    said += [
+        _paragraphs(f"A comment{f' on {one.part}' if one.part else ''}:", _block(one.text))
+        for one in row.comments
     ]
-    corrections += [f"In points of the course: {_plain(line)}" for line in row.limits]
-    output = _paragraphs(*corrections, results.output)
+    output = _paragraphs(*said, results.output)
     score = max(0.0, round(results.score + sum(points for _, points in counting), 3))
     return msgspec.structs.replace(results, score=score, output=output)
+
+
+def _said(line: Line, points: float, row: Row) -> str:
+    """What a line says, with its points in Gradescope."""
+    if line.kind == "late":
+        return f"{_plain(row.lateness.words if row.lateness else 'late').capitalize()}: {points:+g}"
+    correction = row.correction(line.part)
+    doing = "Marked" if line.kind == "marked" else "Corrected"
+    reason = _block(correction.reason) if correction is not None else ""
+    return _paragraphs(f"{doing} by your instructor: {line.part} {points:+g}", reason)
 
 
 def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:

@@ -151,7 +151,7 @@ def _filled(totals: Totals, into: Path) -> Filled:
     def is_locked(cells: Sequence[str]) -> bool:
         return locked is not None and cells[locked].strip().casefold() in _NO
 
-    column = Column(place, totals.title, 1, is_locked, "locked in Moodle", _form)
+    column = Column(place, totals.title, 1, is_locked, "locked in Moodle", form=_form)
     lines = sheet.rows[1:]
     notes = {note for cells in lines if top is not None for note in _about_most(cells[top], totals)}
     return filled_in(sheet, lines, directory, column, totals, sorted(notes))

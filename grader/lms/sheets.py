@@ -31,6 +31,10 @@ from grader.records.rows import (
 from grader.records.tables import read_csv
 
 BOM = "\ufeff"
+EXCUSED_THERE = (
+    "left unchanged: grades of excused students that this gradebook did not write there (to "
+    "overwrite them: --overwrite NAME)"
+)
 NO_MARK = ("", "-")  # how systems write that there is no grade
 
 
@@ -157,6 +161,7 @@ class Column:
     # Whether the system itself keeps a line's grade, and the reason.
     closed: Callable[[Sequence[str]], bool]
     because: str
+    excused: str = ""  # how the system writes that a student is excused; "" if it cannot
     # The points as the system writes them in a line.
     form: Callable[[float, Sequence[str]], str] = lambda points, _: number(points)
 
@@ -176,11 +181,21 @@ def filled_in(
     """
     push = push_of(totals, column.known, sheet.digest)
     matched: list[Row] = []
-    done, closed, bare, found = 0, 0, list[str](), 0
+    done, closed, found, excused = 0, 0, 0, 0
+    bare: list[str] = []
+    graded: list[str] = []  # excused students who have a grade in the system
     for cells in lines:
         row = directory.find(cells)
         points = totals.of(row) if row is not None else None
         found += row is not None
+        if row is not None and row.excused and column.excused:
+            there = cells[column.place].strip()
+            if there == column.excused or push.may_replace(row.student, mark_in(there)):
+                cells[column.place] = column.excused
+                excused += 1
+            else:
+                graded.append(called(row.student, shown(row.person.name)))
+            continue
         if row is None or points is None:
             bare += filter(None, [cells[column.name].strip()])  # Canvas also writes blank rows
             continue
@@ -203,6 +218,8 @@ def filled_in(
             f"{counted(done, 'row')} filled in, in the column {sheet.header[column.place]!r}",
             *([f"{counted(len(push.same), 'row')} had the same grade already"] * bool(push.same)),
             *([f"{column.because}, and left unchanged: {counted(closed, 'row')}"] * bool(closed)),
+            *([f"{counted(excused, 'row')} excused: {column.excused}"] * bool(excused)),
+            *([f"{EXCUSED_THERE}: {some_of(graded)}"] * bool(graded)),
             *about_changed(push, totals.rows),
             *without(bare),
             *missing(totals.rows, matched, sheet.path.name),

@@ -141,13 +141,13 @@ def totals(
 ) -> Totals:
     """The data for a table with these rows and the exported part of the course."""
     own = [narrowed(row, what.exercises) for row in rows]
-    most = max((row.grade.max for row in own if row.grade), default=0.0)
+    most = max((row.max for row in own if row.max is not None), default=0.0)
     return Totals(own, what.exercises, what.title, what.most(most), what.scale(most), column, past)
 
 
 def unjudged(rows: Sequence[Row]) -> Iterator[str]:
     """Lines about the students without points: those who get no grade, and those who get zero."""
-    without = [row for row in rows if not row.judged]
+    without = [row for row in rows if not row.judged and not row.excused]
     if without:
         yield f"no grade for {counted(len(without), 'student')}, since there is nothing to judge:"
     absent = [_called(row) for row in without if row.status == ABSENT]
@@ -183,14 +183,13 @@ def write_results(
     Raises `CallError` if `to` is not empty.
     """
     own = (narrowed(row, what.exercises) for row in rows)
-    graded = {row.student: row for row in own if row.judged}
+    graded = {row.student: row for row in own if row.judged and row.grade is not None}
     stems = file_stems(graded)
     require_empty(to)
     with drafted(to, private=True) as draft:
         for student, row in graded.items():
-            assert row.grade is not None
             (draft / stems[student]).mkdir()
-            data = results.of(row, course, what.scale(row.grade.max))
+            data = results.of(row, course, what.scale(row.max or 0))
             (draft / stems[student] / results.file).write_bytes(data)
     return to
 

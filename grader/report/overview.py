@@ -103,7 +103,7 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
     graded = [row for row in listed if row.status == "graded"]
     grades = [row.grade for row in rows if row.grade is not None]
     totals = [row.total for row in graded if row.total is not None]
-    most = max((grade.max for grade in grades), default=0.0)
+    most = max((row.max for row in rows if row.max is not None), default=0.0)
     return Classroom(
         len(listed),
         len(graded),

@@ -128,7 +128,7 @@ def mean_of(rows: Sequence[Row]) -> tuple[float | None, float]:
     """The mean total of graded students, as in the report, and the maximum total."""
     graded = [row for row in rows if row.status == "graded" and not row.unlisted]
     totals = [row.total for row in graded if row.total is not None]
-    most = max((row.grade.max for row in rows if row.grade is not None), default=0.0)
+    most = max((row.max for row in rows if row.max is not None), default=0.0)
     return statistics.fmean(totals) if totals else None, most
 
 
