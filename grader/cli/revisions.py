@@ -15,6 +15,7 @@ from grader.course.course import Course
 from grader.feedback.terminal import print_plain, safe
 from grader.grades.changes import (
     ANOTHER_TEXT,
+    LATENESS,
     REWEIGHTED,
     Changes,
     ExerciseChange,
@@ -22,7 +23,7 @@ from grader.grades.changes import (
     StudentChange,
 )
 from grader.grades.corrections import Correction
-from grader.grades.losses import ExerciseLosses, Losses
+from grader.grades.losses import ExerciseLosses, Losses, OtherLine
 from grader.grades.privacy import Forgotten
 from grader.records.decisions import Decision
 from grader.records.rows import (
@@ -183,6 +184,11 @@ def show_losses(losses: Losses, folder: str, console: Console) -> None:
     if losses.message:
         print_plain(console, losses.message, "yellow")
         return
+    for comment in losses.comments:
+        about = f" on {comment.part}" if comment.part else ""
+        print_plain(console, f"comment{about}: {comment.text}", indent=2)
+    for other in losses.others:
+        _other(other, console)
     whole = len(losses.exercises) == 1
     for one in losses.exercises:
         if whole or one.correction or one.tests or one.points < one.max:
@@ -194,6 +200,13 @@ def show_losses(losses: Losses, folder: str, console: Console) -> None:
         print_plain(console, f"to run a test again: {line}")
     elif not whole:
         print_plain(console, "all tests passed")
+
+
+def _other(line: OtherLine, console: Console) -> None:
+    """Print points that belong to no exercise."""
+    print_plain(console, f"{line.part}  {with_sign(line.points)}", indent=2)
+    if line.why:
+        print_plain(console, line.why, indent=4)
 
 
 def _losses(console: Console, one: ExerciseLosses) -> None:
@@ -285,6 +298,8 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
         print_plain(console, text, "yellow", indent=4)
     if change.reweighted:
         print_plain(console, REWEIGHTED, indent=4)
+    if change.penalised:
+        print_plain(console, LATENESS, indent=4)
     for test in change.tests:
         if not test.follows:
             print_plain(console, test.words, indent=4)

@@ -12,6 +12,7 @@ import msgspec
 from grader.course.course import Course
 from grader.grades.gradebook import Gradebook, existing_gradebook
 from grader.grades.privacy import pseudonyms
+from grader.records.decisions import LATE
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult
 from grader.records.rows import ABSENT, Adjustment, Person, Row, csv_line, number
@@ -22,6 +23,7 @@ DECIDING = ("seed", "course", "torch", "isolation", "device")
 SECRET = frozenset({"seed"})  # settings whose change is reported without their values
 
 REWEIGHTED = "the weights of its tests changed"
+LATENESS = "the due time, the rule, an extension or the time of submission changed"
 ANOTHER_TEXT = "another submission"
 
 
@@ -62,7 +64,7 @@ class TestChange:
 
 @dataclass(frozen=True)
 class ExerciseChange:
-    """An exercise whose points changed, corrections included."""
+    """An exercise whose points changed, corrections included; or another part of the grade."""
 
     name: str
     before: float | None  # the points; None if the exercise was not graded
@@ -72,6 +74,7 @@ class ExerciseChange:
     corrected_before: Adjustment | None
     corrected_after: Adjustment | None
     counting: float  # the points by which the correction changes the total: see `Row.counting`
+    penalised: bool = False  # whether this is about lateness, and no person changed it
 
     @property
     def gained(self) -> float | None:
@@ -83,7 +86,7 @@ class ExerciseChange:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The changes that decided the points, in words; the tests that follow are left out."""
-        weights = (REWEIGHTED,) if self.reweighted else ()
+        weights = (REWEIGHTED,) * self.reweighted + (LATENESS,) * self.penalised
         return (*weights, *(test.words for test in self.tests if not test.follows))
 
 
@@ -311,12 +314,13 @@ def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
     """The exercises whose points changed; none unless both gradings gave the student points."""
     if old is None or new is None or not (old.has_points and new.has_points):
         return
-    earlier, later = old.points, new.points
+    earlier, later = _by_part(old), _by_part(new)
     for name in dict.fromkeys([*earlier, *later]):
         before, after = earlier.get(name), later.get(name)
         if before != after:
             results = _result(old, name), _result(new, name)
             corrected = new.correction(name)
+            penalised = name == LATE and corrected == old.correction(name)
             yield ExerciseChange(
                 name,
                 before,
@@ -326,7 +330,14 @@ def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
                 old.correction(name),
                 corrected,
                 new.counting(corrected) if corrected else 0.0,
+                penalised,
             )
+
+
+def _by_part(row: Row) -> dict[str, float]:
+    """The points of each exercise, and of each other part that has or could have some."""
+    others = (*row.questions, *sorted(row.parts - row.points.keys() - row.questions.keys()))
+    return {**row.points, **{part: row.sum_of([part]) for part in others}}
 
 
 def _result(row: Row, exercise: str) -> ExerciseResult | None:

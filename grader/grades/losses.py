@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from grader.feedback.verdict import mistake_of
 from grader.records.faults import CallError
 from grader.records.grade import ENGINE_CHECKS, EXISTS, ExerciseResult, TestResult
-from grader.records.rows import Adjustment, Row
+from grader.records.lateness import percent
+from grader.records.rows import Adjustment, Comment, Line, Row, corrected
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,15 @@ class ExerciseLosses:
 
 
 @dataclass(frozen=True)
+class OtherLine:
+    """Points that belong to no exercise: of a question, a unit, the total, or lateness."""
+
+    part: str
+    points: float  # added to the total; negative if they are taken away
+    why: str
+
+
+@dataclass(frozen=True)
 class Losses:
     """A student's points, and what each exercise cost."""
 
@@ -47,19 +57,39 @@ class Losses:
     max: float
     exercises: tuple[ExerciseLosses, ...]
     message: str  # why the submission could not be graded; usually ""
+    others: tuple[OtherLine, ...] = ()
+    comments: tuple[Comment, ...] = ()
 
 
 def losses_of(row: Row, exercises: Collection[str] | None = None) -> Losses:
     """A student's losses in all exercises, or in some; raises `CallError` if points are unknown."""
     grade = row.grade
-    if grade is None:
+    if grade is None and not row.has_points:
         raise CallError(f"{row.student} {row.ungraded}: there are no points to explain")
+    if row.excused:
+        raise CallError(f"{row.student} is excused: the grade does not count")
     if row.total is None:
         raise CallError(f"the grader failed on {row.student}: grade the submission again first")
-    results = [one for one in grade.exercises if exercises is None or one.name in exercises]
-    message = grade.message or "" if grade.status != "graded" else ""
+    every = grade.exercises if grade is not None else ()
+    results = [one for one in every if exercises is None or one.name in exercises]
+    message = (grade.message or "") if grade is not None and grade.status != "graded" else ""
     own = tuple(_losses(row, result) for result in results)
-    return Losses(row.student, row.total, grade.max, own, message)
+    others = tuple(_other(row, line) for line in row.lines if line.part not in row.points)
+    comments = tuple(c for c in row.comments if exercises is None or c.part in exercises)
+    whole = exercises is None
+    most = row.max or 0.0
+    return Losses(row.student, row.total, most, own, message, others * whole, comments)
+
+
+def _other(row: Row, line: Line) -> OtherLine:
+    if line.kind == "late":
+        late = row.lateness
+        why = f"{late.words}: {percent(late.share)} of the points" if late is not None else ""
+        return OtherLine(line.part, line.points, why)
+    correction = row.correction(line.part)
+    reason = f": {correction.reason}" if correction is not None and correction.reason else ""
+    said = corrected(correction) if correction is not None else ""
+    return OtherLine(line.part, line.points, said + reason)
 
 
 def _losses(row: Row, result: ExerciseResult) -> ExerciseLosses:

@@ -51,13 +51,13 @@ def write_pages(
     from grader.report.feedback import feedback_page
     from grader.report.overview import report_page
 
-    rows, assignment = book.rows(), _assignment(book, course)
+    rows, assignment, policy = book.rows(), _assignment(book, course), book.policy
     pages = feedback_names(rows)
     with drafted(book.folder / FEEDBACK) as draft:
         for row in rows:
             if row.student in pages:
                 (draft / pages[row.student]).write_text(
-                    feedback_page(row, course, assignment), "utf-8"
+                    feedback_page(row, course, assignment, policy), "utf-8"
                 )
                 advance()
     _remove_others(book.folder / FEEDBACK, pages.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -13,8 +14,11 @@ from grader.course.file import Assignment
 from grader.feedback.pictures.svg import picture_svg
 from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.feedback.visible import for_students
+from grader.records.decisions import TOTAL
 from grader.records.grade import ExerciseResult, Grade, Picture
+from grader.records.lateness import Policy, percent
 from grader.records.rows import Adjustment, Row
+from grader.records.times import shown_time
 from grader.report.rendering import page
 
 if TYPE_CHECKING:
@@ -36,6 +40,7 @@ class _Exercise:
     points: float | None  # corrections included; None if the grader failed
     adjustment: Adjustment | None
     counting: float  # the points by which the correction changes the total: see `Row.counting`
+    comment: str = ""
 
     @property
     def failed(self) -> Sequence[Finding]:
@@ -54,12 +59,23 @@ class _Exercise:
 
 
 @dataclass(frozen=True)
+class _Summand:
+    """A line of the sum that gives the total."""
+
+    title: str
+    points: float
+    max: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class _Unit:
     """The exercises of a unit, and their points."""
 
     name: str
     title: str
     exercises: Sequence[_Exercise]
+    comment: str = ""
 
     @property
     def points(self) -> float | None:
@@ -73,12 +89,14 @@ class _Unit:
         return round(sum(exercise.verdict.max for exercise in self.exercises), 3)
 
 
-def feedback_page(row: Row, course: Course, assignment: Assignment | None = None) -> str:
-    """The page of a student who has a grade."""
-    assert row.grade is not None
+def feedback_page(
+    row: Row, course: Course, assignment: Assignment | None = None, policy: Policy | None = None
+) -> str:
+    """The page of a student who has a grade; `policy` is the rule for late submissions."""
+    assert row.grade is not None and row.max is not None
     counts = None
     if assignment is not None and assignment.points is not None and row.total is not None:
-        counts = row.total * assignment.scale(row.grade.max), assignment.points
+        counts = row.total * assignment.scale(row.max), assignment.points
     visible = for_students(row.grade, course)
     units = [*_units(row, visible, course)]
     return page(
@@ -90,9 +108,76 @@ def feedback_page(row: Row, course: Course, assignment: Assignment | None = None
         grade=visible,
         units=units,
         corrected=[e for unit in units for e in unit.exercises if e.adjustment],
+        comments=[one for one in row.comments if one.part in ("", TOTAL)],
+        facts=[*_facts(row, course, policy)],
+        summands=_summands(row, course),
+        questions=[course.questions[name] for name in row.questions if name in course.questions],
         drawn=_picture,
         trouble=TROUBLES[visible.status],
     )
+
+
+CHOSEN = {
+    "last in time": "of {} submissions, the last that was in time counts, or else the last",
+    "best": "of {} submissions, the one with the most points counts",
+}
+
+
+def _facts(row: Row, course: Course, policy: Policy | None) -> Iterator[str]:
+    """Facts about the submission: its time, which one it is, whether it is late."""
+    grade = row.grade
+    assert grade is not None
+    if grade.submitted:
+        moment = datetime.fromisoformat(grade.submitted)
+        yield f"submitted at {shown_time(moment, course.zone)}"
+    if row.lateness is not None:
+        ours = policy is not None and policy.by == "us"
+        yield row.lateness.words + ("" if ours else f" ({ELSEWHERE})")
+    elif grade.late:
+        yield "submitted late"
+    if policy is not None and row.versions > 1:
+        yield CHOSEN[policy.counts].format(row.versions)
+    elif grade.attempts > 1:
+        yield f"the last of {grade.attempts} submissions"
+
+
+ELSEWHERE = "no points are subtracted here; the learning platform may have a rule of its own"
+
+
+def _summands(row: Row, course: Course) -> Sequence[_Summand]:
+    """The lines that give the total; none if exercises alone give it."""
+    others = [line for line in row.lines if line.part not in row.points]
+    if row.total is None or not (others or row.questions):
+        return []
+    found = [_Summand("exercises", row.sum_of([*row.points]), row.grade.max if row.grade else None)]
+    for name, most in row.questions.items():
+        known = course.questions.get(name)
+        title = known.title or name if known is not None else name
+        correction = row.correction(name)
+        why = correction.reason if correction is not None else "not marked yet"
+        comment = _comment(row, name)
+        found.append(
+            _Summand(title, row.sum_of([name]), most, " ".join(filter(None, [why, comment])))
+        )
+    titles = {unit.name: unit.title for unit in course.units}
+    for line in others:
+        if line.part in row.questions:
+            continue
+        correction = row.correction(line.part)
+        if line.kind == "late" and row.lateness is not None:
+            lost = percent(row.lateness.share)
+            found.append(_Summand("late", line.points, None, f"{row.lateness.words}: −{lost}"))
+        elif correction is not None:
+            title = "whole" if line.part == TOTAL else titles.get(line.part, line.part)
+            found.append(_Summand(title, line.points, None, f"{CORRECTED}: {correction.reason}"))
+    return found
+
+
+CORRECTED = "corrected by your instructor"
+
+
+def _comment(row: Row, part: str) -> str:
+    return next((one.text for one in row.comments if one.part == part), "")
 
 
 def _units(row: Row, visible: Grade, course: Course) -> Iterator[_Unit]:
@@ -100,7 +185,7 @@ def _units(row: Row, visible: Grade, course: Course) -> Iterator[_Unit]:
     points = row.points
     for unit, results in groupby(visible.exercises, key=lambda result: result.unit):
         exercises = [_exercise(result, points.get(result.name), row, course) for result in results]
-        yield _Unit(unit, titles.get(unit, unit), exercises)
+        yield _Unit(unit, titles.get(unit, unit), exercises, _comment(row, unit))
 
 
 def _exercise(result: ExerciseResult, points: float | None, row: Row, course: Course) -> _Exercise:
@@ -108,7 +193,8 @@ def _exercise(result: ExerciseResult, points: float | None, row: Row, course: Co
     title = known.title if known else result.name
     adjustment = row.correction(result.name)
     counting = row.counting(adjustment) if adjustment else 0.0
-    return _Exercise(verdict_of(result), title, points, adjustment, counting)
+    comment = _comment(row, result.name)
+    return _Exercise(verdict_of(result), title, points, adjustment, counting, comment)
 
 
 @lru_cache(MANY)

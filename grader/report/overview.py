@@ -264,6 +264,7 @@ def report_page(
             if one.row.status != "graded"
             or one.row.unlisted
             or one.row.limits
+            or (one.row.judged and one.row.unmarked)
             or (one.row.grade and one.row.grade.notes)
         ],
         slowest=numbers.slowest[:SLOWEST],
