@@ -137,6 +137,14 @@ class Question(_Table, frozen=True):
     rubric: str = ""  # for the person who marks, and for the student
 
 
+class TermTable(_Table, frozen=True):
+    """How the assignments of a term count together: see `grader.grades.term`."""
+
+    drop: int = 0  # the number of lowest shares that are left out
+    free_days: int = 0  # days of lateness without a penalty, for each student in the whole term
+    weights: Mapping[str, float] = {}  # by assignment; 1 without an entry
+
+
 class CourseFile(_Table, frozen=True):
     """The content of ``course.toml``."""
 
@@ -150,6 +158,7 @@ class CourseFile(_Table, frozen=True):
     feedback: FeedbackTable = FeedbackTable()
     assignment: tuple[Assignment, ...] = ()
     manual: tuple[Question, ...] = ()
+    term: TermTable = TermTable()
     zone: str = ""  # the zone of times without an offset: a name of the IANA database
     assigned: str = ""  # in a bundle: the assignment for which it was released
 
@@ -165,6 +174,7 @@ class Overlay(_Table, frozen=True):
     feedback: FeedbackTable | None = None
     assignment: tuple[Assignment, ...] | None = None
     manual: tuple[Question, ...] | None = None
+    term: TermTable | None = None
     zone: str | None = None
 
 
@@ -199,6 +209,7 @@ ZONE = 'set `zone` for the course (zone = "Europe/Berlin"), or add an offset: 23
 def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
     yield from _problems_of_assignments(file)
     yield from _problems_of_questions(file)
+    yield from _problems_of_term(file)
     zones = available_timezones() if file.zone else set()
     if zones and file.zone not in zones:  # a computer without data about zones knows none
         yield "$.zone", f'zone {file.zone!r} does not exist: write one such as "Europe/Berlin"'
@@ -275,6 +286,18 @@ def _problems_of_questions(file: CourseFile) -> Iterator[tuple[str, str]]:
         if not 1 / THOUSAND <= question.points < math.inf:
             yield f"{where}.points", f"points must be positive, got {question.points}"
         taken.add(question.name)
+
+
+def _problems_of_term(file: CourseFile) -> Iterator[tuple[str, str]]:
+    names = {assignment.name for assignment in file.assignment}
+    for key in ("drop", "free_days"):
+        if getattr(file.term, key) < 0:
+            yield f"$.term.{key}", f"{key} must not be negative"
+    for name, weight in file.term.weights.items():
+        if name not in names:
+            yield "$.term.weights", f"there is no assignment called {name!r}"
+        if not 0 <= weight < math.inf:
+            yield "$.term.weights", f"the weight of {name!r} must be a number from 0, got {weight}"
 
 
 def _problems_of_lateness(assignment: Assignment) -> Iterator[tuple[str, str]]:

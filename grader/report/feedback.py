@@ -93,7 +93,8 @@ def feedback_page(
     row: Row, course: Course, assignment: Assignment | None = None, policy: Policy | None = None
 ) -> str:
     """The page of a student who has a grade; `policy` is the rule for late submissions."""
-    assert row.grade is not None and row.max is not None
+    assert row.grade is not None
+    assert row.max is not None
     counts = None
     if assignment is not None and assignment.points is not None and row.total is not None:
         counts = row.total * assignment.scale(row.max), assignment.points
