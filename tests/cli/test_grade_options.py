@@ -17,11 +17,13 @@ from tests.support.gradebooks import folder
 from tests.support.places import TINY
 
 ROSTER = "roster.csv"
+TIMES = "times.csv"
 # How each option is given, and in which modes it is refused with which words.
 OPTIONS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
     "paths": (["class"], {"again": "leave out PATH"}),
     "out": (["--out", "file"], {}),
     "roster": (["--roster", ROSTER], {"again": "--again keeps DIR's roster"}),
+    "times": (["--times", TIMES], {"again": "--again keeps DIR's times"}),
     "dry_run": (["--dry-run"], {"again": "exclude one another", "watch": "exclude one another"}),
     "again": (["--again"], {"watch": "exclude one another", "dry_run": "exclude one another"}),
     "watch": (["--watch"], {"again": "exclude one another", "dry_run": "exclude one another"}),
@@ -64,6 +66,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("empty").mkdir()
     Path("file").touch()
     Path(ROSTER).write_text("id,name\nada,Ada\n", "utf-8")
+    Path(TIMES).write_text("student,time\nada,2026-12-01 23:59Z\n", "utf-8")
 
 
 def test_every_option_has_its_place_in_the_table() -> None:
