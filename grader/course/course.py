@@ -21,6 +21,7 @@ from grader.course.file import (
     Exercise,
     Overlay,
     Question,
+    TermTable,
     Unit,
     checked_course,
     decode_course,
@@ -394,15 +395,18 @@ class Course:
         return found
 
     def fingerprint(self) -> str:
-        """A hash over all files that can affect a grade.
+        """A hash over everything that can affect the computed points and messages of a grade.
 
-        They are ``course.toml``, the checks, the original stubs and the `solution_files`. These
-        files include the known mistakes, since a grade contains the names of mistakes.
+        They are ``course.toml`` without assignments, questions and the term, the checks, the
+        original stubs and the `solution_files`. These files include the known mistakes, since a
+        grade contains the names of mistakes.
         """
         digest = hashlib.blake2b(digest_size=16)
-        folders = [self.folder, *([self.private] if self.private is not None else [])]
-        shown = [folder / "course.toml" for folder in folders] + self.check_files()
-        shown += [self.pristine(unit.name) for unit in self.units]
+        file = msgspec.structs.replace(
+            self.file, assignment=(), manual=(), term=TermTable(), zone="", assigned=""
+        )
+        digest.update(msgspec.json.encode(file))
+        shown = self.check_files() + [self.pristine(unit.name) for unit in self.units]
         named = [(path.name, path) for path in shown]
         for name, path in (*named, *self.solution_files().items()):
             digest.update(name.encode())

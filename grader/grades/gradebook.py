@@ -222,6 +222,11 @@ class Gradebook:
                 "INSERT INTO earlier VALUES (?, ?, ?)",
                 [(run, grade.student, grade.to_json()) for grade in self._counting()],
             )
+            # Penalties of that run are compared with later ones, also if the rule changes.
+            self._connection.execute(
+                "INSERT OR REPLACE INTO about VALUES (?, ?)",
+                (f"policy {run}", self._about("policy") or ""),
+            )
         return run
 
     def _counting(self) -> Iterator[Grade]:
@@ -380,12 +385,15 @@ class Gradebook:
     @property
     def policy(self) -> Policy | None:
         """The assignment's rule for late submissions; None without a due time."""
-        text = self._about("policy")
-        return msgspec.json.decode(text, type=Policy) if text else None
+        return self._policy("policy")
 
     @policy.setter
     def policy(self, policy: Policy | None) -> None:
         self._remember("policy", "" if policy is None else msgspec.json.encode(policy).decode())
+
+    def _policy(self, key: str) -> Policy | None:
+        text = self._about(key)
+        return msgspec.json.decode(text, type=Policy) if text else None
 
     @property
     def questions(self) -> Mapping[str, float]:
@@ -511,7 +519,8 @@ class Gradebook:
     def rows(self, run: int | None = None) -> list[Row]:
         """A row for each student who has a grade or is on the list, ordered by name.
 
-        With `run`, the rows have the grades that this regrading replaced, but current decisions.
+        With `run`, the rows have the grades that this regrading replaced, and the rule for late
+        submissions of that time, but current decisions.
         """
         grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
         versions = self._versions() if run is None else {}
@@ -521,7 +530,7 @@ class Gradebook:
             self.conflicts,
             self.roster,
             standing(self.decisions()),
-            self.policy,
+            self.policy if run is None else self._policy(f"policy {run}"),
             self.questions,
         )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from grader.grades.changes import LATENESS
 from grader.grades.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Roster, Submission
 from grader.records.lateness import Policy
@@ -306,3 +307,30 @@ def test_a_gradebook_of_the_version_before_keeps_its_corrections(decide, book: P
     assert totals(book)["ada"] == 3.75
     decide("comment", "ada", "Hello.")
     assert (book / "gradebook.csv").read_bytes() == before
+
+
+# --- what changed --------------------------------------------------------------------------------
+
+
+def test_another_due_time_changes_grades_without_grading_again_and_diff_says_why(
+    grader: Grader, course: Path, tmp_path: Path
+) -> None:
+    for name in ("ada", "bob"):
+        (tmp_path / f"{name}.py").write_text("def center(x):\n    return x - x.mean()\n", "utf-8")
+    times = tmp_path / "times.csv"
+    times.write_text("student,time\nada,2026-12-01 12:00\nbob,2026-12-01 13:00\n", "utf-8")
+    out = tmp_path / "grades"
+    rest = ("--out", out, "--course", course, "--no-pages", "--seed", "s")
+    both = (tmp_path / "ada.py", tmp_path / "bob.py")
+    ran = grader("grade", *both, "--assignment", "ps1", "--times", times, *rest)
+    assert ran.code == 0, ran.err
+    assert "essay is not marked yet, and counts 0, for 2 students (ada, bob)" in ran.out
+    before = totals(out)
+    text = (course / "course.toml").read_text("utf-8")
+    (course / "course.toml").write_text(text.replace("-12-01T23", "-11-30T23"), "utf-8")
+    ran = grader("grade", "--again", *rest)
+    assert "2 of 2 are reused" in ran.out
+    assert f"late: {LATENESS} for 2 students, -0.2 each" in ran.out
+    assert "late: 0.4 points subtracted from 2 students (ada, bob)" in ran.out
+    assert before == {"ada": 2.0, "bob": 2.0}
+    assert totals(out) == {"ada": 1.8, "bob": 1.8}
