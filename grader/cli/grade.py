@@ -193,7 +193,7 @@ def grade(
     )
     _refuse_nonsense(context.params, given, device, isolation)
     opened = instructors_course(course, "grade")
-    people, known = _roster(roster, out, opened), _times(times, out, opened)
+    people, known = _people(roster, times, out, opened)
     chosen = _chosen(opened, only or [], assignment, out if again else None)
     if out is None or dry_run:
         _show(given, opened, people, known)
@@ -288,30 +288,22 @@ def _refuse_nonsense(
         )
 
 
-def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
-    """The roster given in this call, or else the roster that the gradebook keeps."""
-    from grader.grades.gradebook import DATABASE, open_gradebook
-    from grader.intake import NO_ROSTER, read_roster
+def _people(
+    roster: Path | None, times: Path | None, out: Path | None, course: Course
+) -> tuple[Roster, Times]:
+    """The roster and the table of times given in this call, or else those of the gradebook."""
+    from grader.grades.database import DATABASE
+    from grader.grades.gradebook import open_gradebook
+    from grader.intake import NO_ROSTER, NO_TIMES, read_roster, read_times
 
-    if given is not None:
-        return read_roster(given)
-    if out is None or not (out / DATABASE).is_file():
-        return NO_ROSTER
-    with open_gradebook(out, course.name) as book:
-        return book.roster
-
-
-def _times(given: Path | None, out: Path | None, course: Course) -> Times:
-    """The table of times given in this call, or else the one that the gradebook keeps."""
-    from grader.grades.gradebook import DATABASE, open_gradebook
-    from grader.intake import NO_TIMES, read_times
-
-    if given is not None:
-        return read_times(given, course.zone)
-    if out is None or not (out / DATABASE).is_file():
-        return NO_TIMES
-    with open_gradebook(out, course.name) as book:
-        return book.times
+    kept = NO_ROSTER, NO_TIMES
+    if out is not None and (out / DATABASE).is_file():
+        with open_gradebook(out, course.name) as book:
+            kept = book.roster, book.times
+    return (
+        read_roster(roster) if roster is not None else kept[0],
+        read_times(times, course.zone) if times is not None else kept[1],
+    )
 
 
 def _chosen(
@@ -422,7 +414,7 @@ def _stay(
     folder: Path, run: _Run, roster: Roster, times: Times, assignment: str, *, replace: bool
 ) -> None:
     from grader.feedback import terminal
-    from grader.grades.gradebook import refuse_strangers
+    from grader.grades.database import refuse_strangers
     from grader.intake.arrivals import arriving
     from grader.run.batch import grade_arrivals
 

@@ -10,16 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from grader.grades.gradebook import (
-    DATABASE,
-    FEEDBACK,
-    LINES,
-    LOCK,
-    REPORT,
-    TABLE,
-    Gradebook,
-    feedback_names,
-)
+from grader.grades.database import DATABASE, LOCK
+from grader.grades.gradebook import FEEDBACK, LINES, REPORT, TABLE, Gradebook, feedback_names
 from grader.records.grade import ExerciseResult, Grade
 from grader.records.rows import Adjustment, Person, Row
 

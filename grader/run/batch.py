@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from grader.course.course import Course
+from grader.grades.database import DATABASE, refuse_strangers
 from grader.grades.decided import keeps_versions
 from grader.grades.gradebook import (
-    DATABASE,
     GRADING,
     REGRADING,
     Gradebook,
     alone,
     existing_gradebook,
     open_gradebook,
-    refuse_strangers,
 )
 from grader.grades.lookup import refuse_another_seed
 from grader.grading.order import Order, deciding, keys

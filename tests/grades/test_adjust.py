@@ -18,6 +18,7 @@ from grader.records.rows import Adjustment, Person, Row
 from grader.wire import SourceText
 from tests.conftest import Grader
 from tests.grades.test_gradebook import EXERCISES, grade_of
+from tests.support.gradebooks import correct
 from tests.support.places import TINY
 
 SECRET = "Ada Lovelace of Ockham"
@@ -401,7 +402,7 @@ def _no(question: str, *, abort: bool) -> None:
 
 def test_a_correction_of_what_is_not_graded_any_more_counts_nothing(book: Path) -> None:
     with existing_gradebook(book, "tiny") as opened:
-        opened.adjust("ada", Adjustment("weigh", 1, "typo"))
+        correct(opened, "ada", Adjustment("weigh", 1, "typo"))
         opened.record(grade_of("ada", 1))
         (ada,) = [row for row in opened.rows() if row.student == "ada"]
     assert (ada.total, ada.adjustment) == (1, 0)

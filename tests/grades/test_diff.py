@@ -19,6 +19,7 @@ from grader.records.rows import Adjustment, Person, Row
 from grader.wire import SourceText
 from tests.conftest import Grader
 from tests.grades.test_gradebook import EXERCISES, grade_of
+from tests.support.gradebooks import correct
 from tests.support.places import TINY
 
 
@@ -142,7 +143,7 @@ def test_who_is_in_one_of_them_alone_is_told_without_every_exercise(
 def test_a_correction_is_told_with_its_reason(cold_grader: Grader, tmp_path: Path) -> None:
     old, new = (write(tmp_path / name, grade_of("ada", 2, 1)) for name in ("old", "new"))
     with open_gradebook(new, "tiny") as book:
-        book.adjust("ada", Adjustment("weigh", -0.5, "handed in \x1b[2Jlate"))
+        correct(book, "ada", Adjustment("weigh", -0.5, "handed in \x1b[2Jlate"))
     assert "  weigh  1 → 0.5\n    corrected by -0.5: handed in �[2Jlate\n" in diff(
         cold_grader, old, new
     )
@@ -154,7 +155,7 @@ def test_a_correction_that_a_mended_test_makes_needless_is_told(
 ) -> None:
     folder = write(tmp_path / "out", grade_of("ada", 0, 1), grade_of("bob", 0, 1))
     with open_gradebook(folder, "tiny") as book:
-        book.adjust("ada", Adjustment("center", 2, "a faulty test"))
+        correct(book, "ada", Adjustment("center", 2, "a faulty test"))
         book.put_aside()
     write(folder, grade_of("ada", 2, 1), grade_of("bob", 2, 1))
     told = diff(cold_grader, folder)
@@ -231,7 +232,7 @@ def test_equal_changes_are_told_as_one_number(cold_grader: Grader, tmp_path: Pat
 def test_a_corrected_student_is_listed_alone_too(cold_grader: Grader, tmp_path: Path) -> None:
     folder = regraded(tmp_path / "out")
     with open_gradebook(folder, "tiny") as book:
-        book.adjust("ada", Adjustment("center", 0.5, "a faulty test"))
+        correct(book, "ada", Adjustment("center", 0.5, "a faulty test"))
     told = diff(cold_grader, folder)
     assert "for 5 students" in told
     assert "ada  1.5 → 2.667\n" in told
@@ -315,7 +316,7 @@ def test_an_anonymous_list_has_no_names_no_messages_and_no_reasons(
     old = write(tmp_path / "old", with_test(grade_of("ada", 0, 1), "failed", message=message))
     new = write(tmp_path / "new", grade_of("ada", 2, 1), grade_of("bob", 2, 1))
     with open_gradebook(new, "tiny") as book:
-        book.adjust("ada", Adjustment("center", 0.5, "ada was ill"))
+        correct(book, "ada", Adjustment("center", 0.5, "ada was ill"))
     for told in (
         diff(cold_grader, old, new, "--anonymous"),
         diff(cold_grader, old, new, "--anonymous"),

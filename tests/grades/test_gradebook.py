@@ -17,6 +17,7 @@ from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, SubmissionStatus, TestResult
 from grader.records.rows import Adjustment, Person
 from grader.wire import SourceText
+from tests.support.gradebooks import correct
 
 EXERCISES = ("center", "weigh")
 
@@ -149,7 +150,7 @@ def test_a_roster_adds_its_columns_and_those_who_handed_in_nothing(tmp_path: Pat
 def test_a_correction_counts_and_stands_apart_from_what_was_computed(tmp_path: Path) -> None:
     with open_gradebook(tmp_path, "tiny") as book:
         book.record(grade_of("ada", 2, 1))
-        book.adjust("ada", Adjustment("weigh", -0.5, "handed in a day late"))
+        correct(book, "ada", Adjustment("weigh", -0.5, "handed in a day late"))
         book.exercises = EXERCISES
         book.write_files()
         (row,) = book.rows()
@@ -161,12 +162,12 @@ def test_a_correction_counts_and_stands_apart_from_what_was_computed(tmp_path: P
 def test_a_correction_outlives_a_regrading_and_a_second_one_replaces_it(tmp_path: Path) -> None:
     with open_gradebook(tmp_path, "tiny") as book:
         book.record(grade_of("ada", 0, 0))
-        book.adjust("ada", Adjustment("weigh", 1, "a typo in the statement"))
-        book.adjust("ada", Adjustment("weigh", 2, "a typo in the statement"))
+        correct(book, "ada", Adjustment("weigh", 1, "a typo in the statement"))
+        correct(book, "ada", Adjustment("weigh", 2, "a typo in the statement"))
         book.record(grade_of("ada", 1, 0))
         (row,) = book.rows()
         assert row.points == {"center": 1, "weigh": 2}
-        book.adjust("ada", Adjustment("weigh", 0, ""))
+        correct(book, "ada", Adjustment("weigh", 0, ""))
         assert book.rows()[0].adjustments == ()
 
 
@@ -207,7 +208,7 @@ def test_who_is_to_be_forgotten_is_nowhere_in_the_file(tmp_path: Path) -> None:
         book.record(grade_of("ada", 1, 1, message=secret), handed_in)
         book.set_people({"ada": Person(name=secret)})
         book.put_aside()
-        book.adjust("ada", Adjustment("weigh", 1, secret))
+        correct(book, "ada", Adjustment("weigh", 1, secret))
         book.record(grade_of("bob", 1, 1), Submission("bob", ()))
         book.forget("ada")
         assert [row.student for row in book.rows()] == ["bob"]

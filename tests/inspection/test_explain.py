@@ -27,6 +27,7 @@ from grader.sandbox.session import StudentCall
 from grader.wire import Place, SourceText
 from tests.conftest import Grader, sharing
 from tests.grades.test_gradebook import grade_of
+from tests.support.gradebooks import correct
 from tests.support.places import TINY
 
 WRONG = """\
@@ -324,7 +325,7 @@ def test_what_an_instructor_added_or_took_away_is_listed(
 ) -> None:
     with open_gradebook(tmp_path, "tiny") as book:
         book.record(grade_of("ada", 2, 0.833))
-        book.adjust("ada", Adjustment("weigh", -0.9, "late"))
+        correct(book, "ada", Adjustment("weigh", -0.9, "late"))
     ran = cold_grader("explain", tmp_path, "ada", "--course", TINY)
     assert ran.out.startswith("ada  2 of 4 points\n  weigh  0 of 2\n")
     assert "    corrected by -0.9: late\n" in ran.out

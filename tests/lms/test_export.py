@@ -18,6 +18,7 @@ from grader.grades.gradebook import open_gradebook
 from grader.records.grade import ExerciseResult, Grade, SubmissionStatus, TestResult
 from grader.records.rows import Adjustment, Person
 from tests.conftest import Grader
+from tests.support.gradebooks import correct
 from tests.support.places import TINY
 
 CANVAS = """\
@@ -66,7 +67,7 @@ def grades(tmp_path: Path) -> Path:
             grade_of("oneilzoe", 0, 0, 0, 0),
         ):
             book.record(grade)
-        book.adjust("doejane", Adjustment("staircase", 1, "a typo in the statement"))
+        correct(book, "doejane", Adjustment("staircase", 1, "a typo in the statement"))
         book.set_people(PEOPLE)
         book.exercises = ("center", "staircase", "weigh", "Projection")
     return tmp_path / "grades"
@@ -557,7 +558,7 @@ def test_points_that_a_person_gave_for_an_unreadable_submission_are_exported(
     export: Export, grades: Path
 ) -> None:
     with open_gradebook(grades, "tiny") as book:
-        book.adjust("pdf", Adjustment("weigh", 1.5, "read by hand"))
+        correct(book, "pdf", Adjustment("weigh", 1.5, "read by hand"))
     table, said = export("canvas")
     assert {row[0]: row[-1] for row in table}["pdf"] == "1.5"
     assert "no grade for 4 students" in said
@@ -663,7 +664,7 @@ def test_gradescope_gets_the_points_of_an_assignment_in_corrections_too(
     cold_grader: Grader, grades: Path, with_assignments: Path, tmp_path: Path
 ) -> None:
     with open_gradebook(grades, "tiny") as book:
-        book.adjust("doejane", Adjustment("weigh", 1, "another typo"))
+        correct(book, "doejane", Adjustment("weigh", 1, "another typo"))
     out = tmp_path / "results"
     call = ("export", grades, "--to", "gradescope", "--assignment", "ps1", "--out", out)
     assert cold_grader(*call, "--course", with_assignments).code == 0
@@ -735,7 +736,7 @@ def test_the_cells_of_a_spreadsheet_count_as_its_total_does(
     cold_grader: Grader, export: Export, grades: Path, with_assignments: Path
 ) -> None:
     with open_gradebook(grades, "tiny") as book:
-        book.adjust("doejane", Adjustment("weigh", 0.5, "another typo"))
+        correct(book, "doejane", Adjustment("weigh", 0.5, "another typo"))
     table, _ = export("csv", "--assignment", "ps1", course=with_assignments)
     jane = dict(zip(table[0], table[2], strict=True))
     told = {name: jane[name] for name in ("total", "max", "center", "weigh", "adjustment")}

@@ -32,6 +32,7 @@ from tests.support.gradebooks import (
     HOSTILE,
     MISTAKE,
     SEED,
+    correct,
     grade,
     handed_in,
     mistaken,
@@ -483,7 +484,7 @@ def write_following(folder: Path, student: str, *adjustments: Adjustment) -> Non
         book.exercises = ("center", "weigh")
         book.record(grade(student, mistaken("center"), mistaken("weigh", follows="center")))
         for adjustment in adjustments:
-            book.adjust(student, adjustment)
+            correct(book, student, adjustment)
 
 
 def report_of(folder: Path, course: Course) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from grader.grades.gradebook import open_gradebook
+from grader.grades.decided import decision_of
+from grader.grades.gradebook import Gradebook, open_gradebook
 from grader.intake import Submission
 from grader.records.grade import ExerciseResult, Grade, Picture, SubmissionStatus, TestResult
 from grader.records.rows import Adjustment, Person
@@ -119,6 +120,11 @@ def handed_in(student: str, text: str, *group: str) -> Submission:
     return Submission(student, (SourceText("basics.py", (text,)),), group=group)
 
 
+def correct(book: Gradebook, student: str, adjustment: Adjustment) -> None:
+    """Store points that a person gave."""
+    book.decide([decision_of(student, adjustment)])
+
+
 def write_class(folder: Path) -> None:
     """A class with every kind of row: right, wrong, absent, empty, hostile, corrected, a group."""
     center, weigh = EXERCISES
@@ -143,7 +149,7 @@ def write_class(folder: Path) -> None:
             grade("finn", untouched(center), untouched(weigh), status="empty", message="no file"),
             Submission("finn", ()),
         )
-        book.adjust("bob", Adjustment("weigh", 0.25, "a typo in the statement misled Bob"))
+        correct(book, "bob", Adjustment("weigh", 0.25, "a typo in the statement misled Bob"))
         book.set_people(
             {
                 "ada": Person("s100", "Ada Lovelace", "ada@example.edu"),

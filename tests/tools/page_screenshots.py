@@ -23,6 +23,7 @@ from grader.report import write_pages
 from grader.run.batch import grade_into
 from grader.run.workers import default_jobs
 from tests.support.browser import chromium
+from tests.support.gradebooks import correct
 
 ROOT = Path(__file__).parents[2]
 TO = Path(__file__).parents[1] / "screenshots"
@@ -72,7 +73,7 @@ def _grade_class(course: Course, out: Path, folder: Path) -> None:
     order = Order(course, "a class", course.tests_of(), course.select(UNITS))
     grade_into(out, order, arrivals, default_jobs(STUDENTS), roster=roster)
     with existing_gradebook(out, course.name) as book:
-        book.adjust(*CORRECTED)
+        correct(book, *CORRECTED)
 
 
 if __name__ == "__main__":
