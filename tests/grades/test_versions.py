@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +16,10 @@ from grader.records.decisions import Decision
 from grader.records.lateness import Counts, Policy
 from grader.records.rows import Row
 from grader.wire import SourceText
+from tests.conftest import Grader
 from tests.grades.test_gradebook import EXERCISES, grade_of
+from tests.support.archives import zipped
+from tests.support.places import TINY
 
 DUE = datetime(2026, 12, 1, 22, 59, tzinfo=UTC)
 
@@ -101,3 +106,81 @@ def test_who_is_forgotten_leaves_no_earlier_submission(tmp_path: Path) -> None:
         book.forget("ada")
         assert (book.count_submissions(), book.rows()) == (0, [])
     assert b"answer at" not in (tmp_path / "grades.db").read_bytes()
+
+
+# --- through the commands ------------------------------------------------------------------------
+
+RIGHT = "def center(x):\n    return x - x.mean(dim=-1, keepdim=True)\n"
+WRONG = "def center(x):\n    return x\n"
+
+
+def export_of(folder: Path, number: int, text: str, created: str) -> Path:
+    """A download from Gradescope with one submission."""
+    path = folder / f"assignment_{number}_export.zip"
+    about = (
+        "submission_7:\n  :submitters:\n  - :name: Jane Doe\n    :sid: '1'\n"
+        f"  :created_at: {created}\n"
+    )
+    files = {"x/submission_metadata.yml": about, "x/submission_7/basics.py": text}
+    path.write_bytes(zipped(files))
+    return path
+
+
+def private_course(folder: Path, counts: str) -> Path:
+    """A course over the tiny one, in which an assignment has this rule."""
+    folder.mkdir()
+    (folder / "course.toml").write_text(
+        f'overlay = "{TINY / "exercises"}"\n[[assignment]]\nname = "ps1"\nexercises = ["center"]\n'
+        f'due = 2026-12-01T12:00:00Z\nlate_by = "us"\nlate = "25% a day"\ncounts = "{counts}"\n',
+        "utf-8",
+    )
+    return folder
+
+
+def page_in(out: Path) -> str:
+    """The only feedback page."""
+    (page,) = (out / "feedback").iterdir()
+    return page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["in one call", "one after the other"])
+def test_two_downloads_are_kept_and_the_best_submission_counts(
+    grader: Grader, tmp_path: Path, together: bool
+) -> None:
+    course = private_course(tmp_path / "course", "best")
+    first = export_of(tmp_path, 1, WRONG, "2026-12-01 10:00:00 Z")
+    second = export_of(tmp_path, 2, RIGHT, "2026-12-01 14:00:00 Z")
+    third = export_of(tmp_path, 3, RIGHT + "# again\n", "2026-12-03 14:00:00 Z")
+    out = tmp_path / "grades"
+    rest = ("--assignment", "ps1", "--out", out, "--course", course, "--seed", "s", "--quiet")
+    calls = [[first, second, third]] if together else [[first], [second], [third], [third]]
+    for paths in calls:
+        assert grader("grade", *paths, *rest).code == 0
+    table = (out / "gradebook.csv").read_bytes()
+    (line,) = csv.DictReader(io.StringIO(table.decode()))
+    assert (line["total"], line["penalty"], line["submitted"]) == (
+        "1.5", "-0.5", "2026-12-01T14:00:00Z",
+    )  # fmt: skip
+    page = page_in(out)
+    assert "of 3 submissions, the one with the most points counts" in page
+    assert grader("grade", *calls[-1], *rest).code == 0
+    assert (out / "gradebook.csv").read_bytes() == table
+    ran = grader("grade", "--again", "--out", out, "--course", course, "--seed", "s")
+    assert "no grade changed" in ran.out
+    assert (out / "gradebook.csv").read_bytes() == table
+
+
+def test_the_last_submission_counts_unless_the_assignment_says_otherwise(
+    grader: Grader, tmp_path: Path
+) -> None:
+    course = private_course(tmp_path / "course", "last")
+    paths = [
+        export_of(tmp_path, 1, RIGHT, "2026-12-01 10:00:00 Z"),
+        export_of(tmp_path, 2, WRONG, "2026-12-01 14:00:00 Z"),
+    ]
+    out = tmp_path / "grades"
+    rest = ("--assignment", "ps1", "--out", out, "--course", course, "--seed", "s", "--quiet")
+    assert grader("grade", *paths, *rest).code == 0
+    (line,) = csv.DictReader(io.StringIO((out / "gradebook.csv").read_text("utf-8")))
+    assert (line["submitted"], line["total"]) == ("2026-12-01T14:00:00Z", "0")
+    assert "the last of 2 submissions" in page_in(out)
