@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from grader.grades.changes import LATENESS
 from grader.grades.gradebook import existing_gradebook
+from tests.cli.test_streams import read_only
 from tests.conftest import Grader
 from tests.grades.conftest import totals
 from tests.grades.test_gradebook import grade_of
@@ -211,10 +213,9 @@ def test_an_assigned_submission_is_forgotten_with_its_student(decide, book: Path
 # --- an older gradebook --------------------------------------------------------------------------
 
 
-def test_a_gradebook_of_the_version_before_keeps_its_corrections(decide, book: Path) -> None:  # type: ignore[no-untyped-def]
-    decide("adjust", "ada", "weigh", "+0.75", "--reason", "typo")
-    before = (book / "gradebook.csv").read_bytes()
-    with sqlite3.connect(book / "grades.db") as old:
+def make_old(path: Path) -> None:
+    """Turn a gradebook into one of version 3, in which ada has a correction."""
+    with sqlite3.connect(path) as old:
         old.execute("DROP TABLE decisions")
         old.execute("DROP TABLE versions")
         old.execute(
@@ -224,10 +225,35 @@ def test_a_gradebook_of_the_version_before_keeps_its_corrections(decide, book: P
         old.execute("INSERT INTO adjustments VALUES ('ada', 'weigh', 750, 'typo')")
         old.execute("UPDATE about SET value = '3' WHERE key = 'version'")
     old.close()
+
+
+def test_a_gradebook_of_the_version_before_keeps_its_corrections(decide, book: Path) -> None:  # type: ignore[no-untyped-def]
+    decide("adjust", "ada", "weigh", "+0.75", "--reason", "typo")
+    before = (book / "gradebook.csv").read_bytes()
+    make_old(book / "grades.db")
     assert decide("history")[1] == "earlier  ada: weigh: +0.75: typo\n"
     assert totals(book)["ada"] == 3.75
     decide("comment", "ada", "Hello.")
     assert (book / "gradebook.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "told"),
+    [
+        (("history",), 0, "earlier  ada: weigh: +0.75: typo\n"),
+        (("explain", "ada"), 0, "corrected by +0.75: typo"),
+        (("comment", "ada", "Hello."), 2, "cannot be written"),
+    ],
+)
+def test_an_old_gradebook_that_may_not_be_written_can_be_read(  # type: ignore[no-untyped-def]
+    decide, book: Path, command: tuple[str, ...], code: int, told: str
+) -> None:
+    make_old(book / "grades.db")
+    with read_only(book):
+        ended, said = decide(*command)
+    assert (ended, told in said) == (code, True), said
+    with closing(sqlite3.connect(book / "grades.db")) as old:
+        assert old.execute("SELECT count(*) FROM adjustments").fetchone() == (1,)
 
 
 # --- what changed --------------------------------------------------------------------------------
