@@ -279,7 +279,8 @@ line shows both grades, and --overwrite replaces it. Grades include corrections.
 
 A graded submission exports its points, and stubs that were left as they were export 0. The statuses
 absent, empty, unreadable, conflict and grader_error export no grade, rather than a zero, and are
-listed with the reason. The other system applies your policy for late and missing work.
+listed with the reason. So do excused students: Canvas gets EX. Penalties for lateness are included
+if the assignment says late_by = "us"; otherwise the other system applies its own policy.
 """
 
 
