@@ -85,6 +85,7 @@ def term(
     """
     import msgspec
 
+    from grader.feedback.terminal import safe
     from grader.grades import term as terms
 
     if as_json and out == STANDARD:
@@ -115,7 +116,7 @@ def term(
             print(path)
     if as_json or out == STANDARD:
         for note in sheet.notes:
-            print(note, file=sys.stderr)
+            print(safe(note), file=sys.stderr)
 
 
 def _parts(folders: Sequence[Path], course: Course, given: Sequence[str]) -> tuple[list[Part], str]:

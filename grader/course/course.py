@@ -61,7 +61,10 @@ class Course:
     @property
     def worth(self) -> float:
         """The points on the learning platform for one point of the kit; see `Assignment.scale`."""
-        return self.assigned.scale(self.most(self.asked)) if self.assigned is not None else 1.0
+        if self.assigned is None:
+            return 1.0
+        marked = self.questions_of(self.assigned.name).values()
+        return self.assigned.scale(self.most(self.asked) + sum(marked))
 
     @property
     def shares(self) -> Mapping[str, float]:

@@ -128,18 +128,20 @@ def assignment_of(
     `student` is on the list of students, or a name that the gradebook does not have yet. Raises
     `CallError` if the submission is a group's, or if the student has one of their own.
     """
-    graded = {grade.submission: grade for grade in book.grades()}
+    decided = standing(book.decisions())
+    owners = [name for name, own in decided.items() if ("assigned", submission) in own]
+    if undo:
+        if not owners:
+            raise CallError(f"the submission {submission!r} is assigned to nobody")
+        return Decision(owners[0], "assigned", submission, removed=True)
+    graded = {grade.submission for grade in book.grades()}
     if submission not in graded:
         raise CallError(
             f"there is no submission called {submission!r} in this gradebook; it has: "
             f"{some_of(sorted(map(escaped, graded)))}"
         )
-    if undo:
-        decided = standing(book.decisions())
-        owners = [name for name, own in decided.items() if ("assigned", submission) in own]
-        if not owners:
-            raise CallError(f"the submission {submission!r} is assigned to nobody")
-        return Decision(owners[0], "assigned", submission, removed=True)
+    if owners:
+        raise CallError(f"{submission!r} is assigned to {owners[0]}: take that back with --undo")
     stored = book.submission(submission)
     if stored is not None and len(stored.members) > 1:
         raise CallError(

@@ -194,7 +194,9 @@ def _timed(arrivals: Arrivals, arrived: Sequence[_Arrived], times: Times) -> Arr
     known += [([one.student], Person()) for one in submissions]
     notices = list(arrivals.notices)
     if unknown := times.strangers(known):
-        notices.append(f"times of students without a submission here: {some_of(unknown)}")
+        notices.append(
+            f"times of students without a submission here: {some_of(list(map(escaped, unknown)))}"
+        )
     commits = sum(one.submission.submitted is not None and one.number is None for one in arrived)
     if commits and not times.entries:
         notices.append(

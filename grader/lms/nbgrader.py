@@ -17,6 +17,7 @@ from grader.records.times import read_time
 
 _SUBMITTED = "submitted"
 _TIMESTAMP, _MOST = "timestamp.txt", 100  # bytes
+_DEEPEST = 4  # parts of the path submitted/<student>/<assignment>/timestamp.txt
 _OTHERS = {"source", "release", "autograded", "feedback"}
 
 
@@ -51,7 +52,7 @@ def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]
 
 def _time(item: FileItem) -> datetime | None:
     """The time in a ``timestamp.txt``, which nbgrader writes when it collects a submission."""
-    if item.parts[-1] != _TIMESTAMP:
+    if item.parts[-1] != _TIMESTAMP or len(item.parts) > _DEEPEST:
         return None
     with item.opened() as file:
         text = file.read(_MOST).decode("ascii", errors="replace")

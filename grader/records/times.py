@@ -6,7 +6,7 @@ from datetime import UTC, datetime, tzinfo
 
 from grader.records.faults import CallError
 
-FORMS = (  # beside ISO 8601: nbgrader's, and Moodle's English form
+FORMS = (  # apart from ISO 8601: nbgrader's form, and Moodle's in English
     "%Y-%m-%d %H:%M:%S.%f %Z",
     "%Y-%m-%d %H:%M:%S %Z",
     "%Y-%m-%d %H:%M %Z",
@@ -21,7 +21,7 @@ def read_time(text: str, zone: tzinfo | None) -> datetime:
     """
     found = _parsed(" ".join(text.split()))
     if found is None:
-        raise CallError(f"{text!r} is no time: write it as 2026-12-04 23:59")
+        raise CallError(f"{text!r} is no time: write a date and a time, as in 2026-12-04 23:59")
     if found.tzinfo is None:
         if zone is None:
             raise CallError(
@@ -36,6 +36,8 @@ def read_time(text: str, zone: tzinfo | None) -> datetime:
 
 
 def _parsed(text: str) -> datetime | None:
+    if ":" not in text:  # a date alone would mean its first minute, which surprises people
+        return None
     try:
         return datetime.fromisoformat(text)
     except ValueError:

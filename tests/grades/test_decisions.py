@@ -12,6 +12,8 @@ import pytest
 
 from grader.grades.changes import LATENESS
 from grader.grades.gradebook import existing_gradebook
+from grader.intake import Submission
+from grader.wire import SourceText
 from tests.cli.test_streams import read_only
 from tests.conftest import Grader
 from tests.grades.conftest import totals
@@ -46,8 +48,9 @@ def test_a_penalty_is_taken_back_or_set_by_hand(decide, book: Path) -> None:  # 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("extend", "bob", "soon"), "'soon' is no time: write it as 2026-12-04 23:59"),
+        (("extend", "bob", "soon"), "'soon' is no time: write a date and a time, as in"),
         (("extend", "bob", "2026-11-30 12:00"), "is not after the due time, 2026-12-01 23:59 CET"),
+        (("extend", "bob", "2026-12-04"), "'2026-12-04' is no time: write a date and a time"),
         (("extend", "bob"), "name a student and a time"),
         (("extend", "nobody", "3 days"), "there is no student called 'nobody'"),
         (("excuse",), "name a student; or a table"),
@@ -199,6 +202,31 @@ def test_a_submission_under_a_wrong_name_is_assigned_and_given_back(decide, book
     assert decide("assign", "hw1", "--undo")[0] == 0
     decide("adjust", "hw1", "late", "0")
     assert (book / "gradebook.csv").read_bytes() == before
+
+
+def test_a_student_with_two_submissions_has_no_grade_until_one_is_taken_back(  # type: ignore[no-untyped-def]
+    decide, book: Path
+) -> None:
+    decide("assign", "hw1", "zoe")
+    with existing_gradebook(book, "tiny") as opened:
+        opened.record(grade_of("zoe", 1, 1), Submission("zoe", (SourceText("a.py", ("zoe",)),)))
+        (zoe,) = [row for row in opened.rows() if row.student == "zoe"]
+        assert (zoe.status, zoe.total) == ("conflict", None)
+        assert "zoe has the submission 'zoe' of their own, and 'hw1' was assigned" in zoe.ungraded
+    decide("assign", "hw1", "--undo")
+    assert totals(book)["zoe"] == 2
+    with existing_gradebook(book, "tiny") as opened:
+        opened.keep_only(["zoe"])
+        assert [row.student for row in opened.rows() if row.grade is not None] == ["zoe"]
+
+
+def test_an_assignment_is_taken_back_also_when_its_submission_is_gone(decide, book: Path) -> None:  # type: ignore[no-untyped-def]
+    decide("assign", "hw1", "zoe")
+    with existing_gradebook(book, "tiny") as opened:
+        opened.keep_only(["ada", "bob", "cleo"])
+    assert decide("assign", "hw1", "--undo")[0] == 0
+    with existing_gradebook(book, "tiny") as opened:
+        assert opened.decisions()[-1].removed
 
 
 def test_an_assigned_submission_is_forgotten_with_its_student(decide, book: Path) -> None:  # type: ignore[no-untyped-def]

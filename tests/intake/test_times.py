@@ -249,7 +249,10 @@ def test_moodles_worksheet_is_a_table_of_times(tmp_path: Path, berlin: Path) -> 
     [
         ("", "is empty: its first line must name a column student"),
         ("student,points\nada,1\n", "is not a table of times"),
-        ("student,time\nada,soon\nbob,2026-13-01\n", "line 2: 'soon' is no time: write it as"),
+        (
+            "student,time\nada,soon\nbob,2026-13-01\n",
+            "line 2: 'soon' is no time: write a date and a time",
+        ),
         ("student,time\nada,soon\nbob,2026-13-01\n", "line 3: '2026-13-01' is no time"),
         (
             "student,time\nada,2026-11-30 14:02\n",
