@@ -19,6 +19,7 @@ from grader.course.file import Assignment
 from grader.grades.corrections import at_stake, command
 from grader.records.grade import ExerciseResult, Grade
 from grader.records.rows import Adjustment, Row, number
+from grader.report.looks import looks
 from grader.report.rendering import page
 from grader.report.similarity import Resemblance
 from grader.sandbox.jails import MEANING
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 SLOWEST = 5  # submissions in the list of the slowest
 FEW_NAMES = 4  # a longer list of names is folded away
 BARS = 10  # bars in the histogram of totals
+HARD = 0.2  # a test that a smaller share of students passes is listed
 FEWEST = 3  # students needed to compute a correlation
 
 
@@ -55,6 +57,27 @@ class ExerciseNumbers:
     mean: float | None  # the mean of the points, as a share of the maximum
     untouched: int  # students who did not change the stub
     discrimination: float | None  # a correlation from -1 to 1: see `correlation`
+    tests: tuple[TestNumbers, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnitNumbers:
+    """The mean of a unit's points in a class."""
+
+    name: str
+    max: float
+    mean: float  # as a share of the maximum
+
+
+@dataclass(frozen=True)
+class TestNumbers:
+    """How many students passed a test that carries points."""
+
+    title: str
+    passed: float  # as a share of the students whose answer was tested
+    tested: int  # the number of these students
+
+    __test__ = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +115,7 @@ class Classroom:
     mistakes: tuple[MadeMistake, ...]  # the most frequent first
     settings: tuple[RunSetting, ...]  # the most frequent first
     slowest: tuple[Grade, ...]  # a group's grade only once; the slowest first
+    units: tuple[UnitNumbers, ...] = ()
 
 
 def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
@@ -104,6 +128,7 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
     grades = [row.grade for row in rows if row.grade is not None]
     totals = [row.total for row in graded if row.total is not None]
     most = max((row.max for row in rows if row.max is not None), default=0.0)
+    numbers = tuple(_exercise(name, graded) for name in exercises)
     return Classroom(
         len(listed),
         len(graded),
@@ -111,11 +136,22 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
         statistics.fmean(totals) if totals else None,
         statistics.median(totals) if totals else None,
         points_distribution(totals, most),
-        tuple(_exercise(name, graded) for name in exercises),
+        numbers,
         ranked_mistakes(graded, exercises),
         tuple(_settings(grades)),
         tuple(sorted(_one_per_submission(grades), key=lambda grade: -grade.seconds)),
+        tuple(_units(numbers)),
     )
+
+
+def _units(exercises: Sequence[ExerciseNumbers]) -> Iterator[UnitNumbers]:
+    by_unit: dict[str, list[ExerciseNumbers]] = {}
+    for exercise in exercises:
+        if exercise.mean is not None:
+            by_unit.setdefault(exercise.unit, []).append(exercise)
+    for unit, own in by_unit.items():
+        most = sum(one.max for one in own)
+        yield UnitNumbers(unit, most, sum((one.mean or 0) * one.max for one in own) / most)
 
 
 def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
@@ -188,7 +224,19 @@ def _exercise(name: str, rows: Sequence[Row]) -> ExerciseNumbers:
         statistics.fmean(points) / first.max,
         sum(result.untouched for result, _, _ in results),
         correlation(points, rests),
+        tuple(_tests([result for result, _, _ in results if not result.untouched])),
     )
+
+
+def _tests(results: Sequence[ExerciseResult]) -> Iterator[TestNumbers]:
+    """The tests that carry points, in the order of the ladder; skipped tests are not passed."""
+    statuses: dict[str, list[bool]] = {}
+    for result in results:
+        for test in result.tests:
+            if test.max:
+                statuses.setdefault(test.title, []).append(test.status == "passed")
+    for title, passed in statuses.items():
+        yield TestNumbers(title, statistics.fmean(passed), len(passed))
 
 
 def _settings(grades: Sequence[Grade]) -> Iterator[RunSetting]:
@@ -256,17 +304,11 @@ def report_page(
         students=students,
         titles={name: exercise.title for name, exercise in course.exercises.items()},
         units=[unit.name for unit in course.units],
+        names={unit.name: unit.title for unit in course.units},
+        hard=[*_hard(numbers)],
         pairs=pairs,
         chart=_chart(numbers),
-        looks=[
-            one
-            for one in students
-            if one.row.status != "graded"
-            or one.row.unlisted
-            or one.row.limits
-            or (one.row.judged and one.row.unmarked)
-            or (one.row.grade and one.row.grade.notes)
-        ],
+        looks=[(students[look.place], look) for look in looks(rows, pairs or ())],
         slowest=numbers.slowest[:SLOWEST],
         layers=MEANING,
         few=FEW_NAMES,
@@ -274,6 +316,15 @@ def report_page(
         members=_members(students),
         stakes=[*_stakes(students, folder)],
     )
+
+
+def _hard(numbers: Classroom) -> Iterator[tuple[str, TestNumbers]]:
+    """The tests that nearly all students fail; later tests of an exercise follow from the first."""
+    for exercise in numbers.exercises:
+        for test in exercise.tests:
+            if test.passed < HARD and test.tested >= FEWEST:
+                yield exercise.name, test
+                break
 
 
 def _students(

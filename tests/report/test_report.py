@@ -22,6 +22,7 @@ from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment, Person, Row
 from grader.report import write_anonymous, write_pages
 from grader.report.feedback import feedback_page
+from grader.report.looks import looks
 from grader.report.overview import classroom, correlation, histogram, points_distribution
 from grader.report.similarity import Resemblance, similar
 from grader.run.tally import mean_of
@@ -643,3 +644,43 @@ def test_without_the_extra_one_line_says_how_to_get_it(
     assert "pip install 'attention-grader[instructor]'" in ran.err
     assert ran.err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["grades.db"]
+
+
+# --- what to look at -----------------------------------------------------------------------------
+
+
+def test_what_is_most_urgent_comes_first_with_the_next_step(tmp_path: Path) -> None:
+    slow = msgspec.structs.replace(
+        grade("slow", mistaken("e0")),
+        exercises=(
+            msgspec.structs.replace(
+                solved("e0"), tests=(TestResult("test_big", "Big", "timeout", 0, 2),)
+            ),
+        ),
+    )
+    rows = [
+        Row("absent", None),
+        Row("alike", grade("alike", solved("e0"))),
+        Row("conflict", None, conflict="two files"),
+        Row("fine", grade("fine", solved("e0"))),
+        Row("slow", slow),
+        Row("stranger", grade("stranger", solved("e0")), unlisted=True),
+        Row("unreadable", grade("unreadable", untouched("e0"), status="unreadable", message="no")),
+    ]
+    found = looks(rows, [Resemblance("alike", ("fine",), 1.0, None)])
+    assert [rows[look.place].student for look in found] == [
+        "conflict", "stranger", "unreadable", "alike", "fine", "slow", "absent",
+    ]  # fmt: skip
+    assert found[0].why == ["not graded: two files"]
+    assert found[5].why == ["stopped by the limit of time or memory: e0/test_big"]
+    assert all(look.step for look in found[:-1])
+
+
+def test_units_and_tests_have_their_share() -> None:
+    rows = [Row(name, grade(name, solved("e0"), mistaken("e1"))) for name in ("a", "b", "c")]
+    rows.append(Row("d", grade("d", solved("e0"), untouched("e1"))))
+    numbers = classroom(rows, ["e0", "e1"])
+    assert [(unit.name, unit.max) for unit in numbers.units] == [("basics", 4)]
+    assert numbers.units[0].mean == pytest.approx((2 + 0.375) / 4)
+    values = {test.title: (test.passed, test.tested) for test in numbers.exercises[1].tests}
+    assert values == {"The values are right": (0, 3), "The shape is right": (1, 3)}
