@@ -72,6 +72,7 @@ def write_pages(
             pages=pages,
             pairs=pairs,
             folder=f"{book.folder.name}/" if book.folder.name else ".",
+            policy=policy,
         ),
     )
     advance()
@@ -108,6 +109,7 @@ def write_anonymous(
         _assignment(book, course),
         pages={},
         pairs=pairs,
+        policy=book.policy,
     )
     _write(book.folder / ANONYMOUS, text)
     advance()

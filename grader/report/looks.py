@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.records.rows import ABSENT, CONFLICT, EXCUSED, Row
+from grader.records.rows import ABSENT, CONFLICT, Row
 from grader.report.similarity import Resemblance
 
 # In this order; the text is the next step, or "" if there is none.
@@ -16,11 +16,9 @@ STEPS = {
     "unreadable": "Ask for the files again, and grade the class again with them.",
     "alike": "Read them side by side, from the lines that are named under Similarity.",
     "stopped": "Read the answer: a test ran out of time or memory.",
-    "unmarked": "Mark it: grader adjust DIR STUDENT QUESTION '=POINTS' --reason TEXT",
     "limited": "If the correction is no longer meant, remove it with 0.",
     "noted": "",
     ABSENT: "",
-    EXCUSED: "",
 }
 RANK = {kind: rank for rank, kind in enumerate(STEPS)}
 STOPPED = ("timeout", "memory")
@@ -56,16 +54,13 @@ def _reasons(row: Row, alike: dict[str, list[str]]) -> Iterator[tuple[str, str]]
     grade = row.grade
     if row.unlisted:
         yield "unlisted", "not on the roster, and not in the numbers of the class"
-    if row.excused:
-        yield EXCUSED, ""
-    elif grade is None:
-        if row.conflict is None:
-            yield ABSENT, "no submission" if row.total is None else ""
-        elif row.conflict:
-            yield CONFLICT, f"not graded: {row.conflict}"
-        else:
-            yield CONFLICT, "several submissions, of which only one can count"
     if grade is None:
+        if row.conflict:
+            yield CONFLICT, f"not graded: {row.conflict}"
+        elif row.conflict is not None:
+            yield CONFLICT, "several submissions, of which only one can count"
+        elif not row.excused:
+            yield ABSENT, "no submission"
         return
     if grade.status != "graded":
         kind = "grader_error" if grade.status == "grader_error" else "unreadable"
@@ -82,8 +77,6 @@ def _reasons(row: Row, alike: dict[str, list[str]]) -> Iterator[tuple[str, str]]
     ]
     if ended:
         yield "stopped", f"stopped by the limit of time or memory: {', '.join(ended)}"
-    if row.judged and row.unmarked:
-        yield "unmarked", f"not marked yet: {', '.join(row.unmarked)}"
     for line in row.limits:
         yield "limited", line
     for note in grade.notes:

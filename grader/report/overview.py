@@ -17,7 +17,9 @@ from urllib.parse import quote
 from grader.course.course import Course
 from grader.course.file import Assignment
 from grader.grades.corrections import at_stake, command
+from grader.grades.remarks import remarks
 from grader.records.grade import ExerciseResult, Grade
+from grader.records.lateness import Policy
 from grader.records.rows import Adjustment, Row, number
 from grader.report.looks import looks
 from grader.report.rendering import page
@@ -286,8 +288,9 @@ def report_page(
     pages: Mapping[str, str],
     pairs: Sequence[Resemblance] | None,
     folder: str | None = None,
+    policy: Policy | None = None,
 ) -> str:
-    """The report on a gradebook with these exercises.
+    """The report on a gradebook with these exercises; `policy` is the rule for late submissions.
 
     `pages` has the name of each student's feedback page, to which the report links. `pairs` are
     similar submissions, or None if submissions were not compared. `folder` is the gradebook's
@@ -308,6 +311,7 @@ def report_page(
         hard=[*_hard(numbers)],
         pairs=pairs,
         chart=_chart(numbers),
+        remarks=[*remarks(rows, policy)],
         looks=[(students[look.place], look) for look in looks(rows, pairs or ())],
         slowest=numbers.slowest[:SLOWEST],
         layers=MEANING,

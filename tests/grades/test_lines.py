@@ -216,8 +216,9 @@ def test_the_class_page_lists_what_is_not_marked_and_no_private_reason(
         write_pages(opened, load_course(course))
         write_anonymous(opened, load_course(course))
     page = words(decided / "report.html")
-    assert "Cleo graded not marked yet: essay" in page
-    assert "Ada excused" in page
+    assert "excused, without a grade: ada Ada" in page
+    assert "essay is not marked yet, and counts 0, for 2 students (cleo Cleo, hw1)" in page
+    assert "late: 3.7 points subtracted from 2 students (bob Bob, hw1)" in page
     for name in ("report.html", "report-anonymous.html"):
         text = (decided / name).read_text("utf-8")
         assert not any(one in text for one in (PRIVATE, "Come and see me", "no source"))
