@@ -19,6 +19,7 @@ from grader.course.file import (
     Assignment,
     CourseFile,
     Exercise,
+    FeedbackTable,
     Overlay,
     Question,
     TermTable,
@@ -400,13 +401,19 @@ class Course:
     def fingerprint(self) -> str:
         """A hash over everything that can affect the computed points and messages of a grade.
 
-        They are ``course.toml`` without assignments, questions and the term, the checks, the
-        original stubs and the `solution_files`. These files include the known mistakes, since a
-        grade contains the names of mistakes.
+        They are the checks, the original stubs, the `solution_files`, and ``course.toml`` without
+        what concerns whole assignments and pages. The `solution_files` include the known mistakes,
+        since a grade contains the names of mistakes.
         """
         digest = hashlib.blake2b(digest_size=16)
         file = msgspec.structs.replace(
-            self.file, assignment=(), manual=(), term=TermTable(), zone="", assigned=""
+            self.file,
+            feedback=FeedbackTable(),
+            assignment=(),
+            manual=(),
+            term=TermTable(),
+            zone="",
+            assigned="",
         )
         digest.update(msgspec.json.encode(file))
         shown = self.check_files() + [self.pristine(unit.name) for unit in self.units]

@@ -96,6 +96,8 @@ class FeedbackTable(_Table, frozen=True):
     """
 
     hidden: Disclosure = "mistakes"
+    # How to ask for another look at a grade; at the end of each student's page.
+    ask: str = ""
 
 
 class Assignment(_Table, frozen=True):

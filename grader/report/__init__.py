@@ -53,12 +53,13 @@ def write_pages(
 
     rows, assignment, policy = book.rows(), _assignment(book, course), book.policy
     pages = feedback_names(rows)
-    with drafted(book.folder / FEEDBACK) as draft:
+    folder = book.folder / FEEDBACK
+    with drafted(folder) as draft:
         for row in rows:
             if row.student in pages:
-                (draft / pages[row.student]).write_text(
-                    feedback_page(row, course, assignment, policy), "utf-8"
-                )
+                text = feedback_page(row, course, assignment, policy)
+                if _differs(folder / pages[row.student], text):
+                    (draft / pages[row.student]).write_text(text, "utf-8")
                 advance()
     _remove_others(book.folder / FEEDBACK, pages.values())
     pairs = _pairs(book, rows, course) if similarity else None
@@ -126,6 +127,11 @@ def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[Resembl
         return []
     submissions = (one for one in book.submissions() if one.student in graded)
     return similar(submissions, [*course.stubs().values()])
+
+
+def _differs(path: Path, text: str) -> bool:
+    """Whether a file is missing or has another text; a page that stays keeps its time."""
+    return not path.is_file() or path.read_bytes() != text.encode()
 
 
 def _write(path: Path, text: str) -> None:

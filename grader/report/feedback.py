@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from grader import __version__
 from grader.course.course import Course
 from grader.course.file import Assignment
 from grader.feedback.pictures.svg import picture_svg
@@ -56,6 +57,15 @@ class _Exercise:
     def passed(self) -> int:
         """The number of tests that passed."""
         return sum(finding.status == "passed" for finding in self.rest)
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """An exercise that lost points, and the first reason."""
+
+    exercise: str
+    lost: float
+    why: str
 
 
 @dataclass(frozen=True)
@@ -112,12 +122,31 @@ def feedback_page(
         comments=[one for one in row.comments if one.part in ("", TOTAL)],
         facts=[*_facts(row, course, policy)],
         summands=_summands(row, course),
+        costs=_costs(units),
+        ask=course.file.feedback.ask,
+        version=__version__,
         questions=[course.questions[name] for name in row.questions if name in course.questions],
         drawn=_picture,
         trouble=TROUBLES[visible.status],
     )
 
 
+def _costs(units: Sequence[_Unit]) -> Sequence[_Cost]:
+    """The exercises that cost most; none if a single one did, because that one is open anyway."""
+    found: list[_Cost] = []
+    for unit in units:
+        for exercise in unit.exercises:
+            verdict = exercise.verdict
+            lost = verdict.max - exercise.points if exercise.points is not None else 0.0
+            if lost > 0 and verdict.state == "unsolved":
+                mistakes = [mistake.heading for mistake in verdict.mistakes]
+                titles = [finding.title for finding in exercise.failed]
+                found.append(_Cost(verdict.exercise, lost, next(iter([*mistakes, *titles]), "")))
+    dearest = sorted(found, key=lambda cost: -cost.lost)[:DEAREST]
+    return dearest if len(found) > 1 else []
+
+
+DEAREST = 3  # exercises in the list of what cost most
 CHOSEN = {
     "last in time": "of {} submissions, the last that was in time counts, or else the last",
     "best": "of {} submissions, the one with the most points counts",

@@ -66,7 +66,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_printable,
     )
-    environment.filters["points"] = number
+    environment.filters["points"] = _points
     environment.filters["counted"] = counted
     environment.filters["signed"] = _signed
     environment.filters["short"] = _short
@@ -79,6 +79,11 @@ def _printable(value: object) -> object:
     return safe(value) if type(value) is str and not value.isprintable() else value
 
 
+def _points(points: float) -> str:
+    """A number with at most two decimals, as people write points."""
+    return number(round(points, 2))
+
+
 def _short(points: float) -> str:
     """A number with at most one decimal."""
     return number(round(points, 1))
@@ -86,7 +91,7 @@ def _short(points: float) -> str:
 
 def _signed(points: float) -> str:
     """A number with its sign, as in ``+0.5`` and ``−1``."""
-    return f"{'+' if points > 0 else '−'}{number(abs(points))}"
+    return f"{'+' if points > 0 else '−'}{_points(abs(points))}"
 
 
 def _percent(share: float) -> str:

@@ -265,3 +265,29 @@ def test_diff_says_which_line_changed_and_why(
     assert "bob  2.4 → 3\n  late  -0.6 → 0\n    the due time, the rule, an extension" in ran.out
     assert "3 of 5 grades changed" in ran.out
     assert "essay 0 → 4 (set to 4: good)" in line_of(tmp_path / "mail.csv", "ada")["reasons"]
+
+
+def test_a_page_that_stays_the_same_is_not_written_again(
+    decided: Path, course: Path, decide: Decide
+) -> None:
+    def times() -> dict[str, int]:
+        return {path.stem: path.stat().st_mtime_ns for path in (decided / "feedback").iterdir()}
+
+    with existing_gradebook(decided, "tiny") as opened:
+        write_pages(opened, load_course(course))
+    before = times()
+    decide("comment", "cleo", "Well done.")
+    changed = {name for name, time in times().items() if before[name] != time}
+    assert changed == {"cleo"}
+
+
+def test_a_page_ends_with_the_courses_words_on_how_to_ask_again(
+    decided: Path, course: Path
+) -> None:
+    with (course / "course.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[feedback]\nask = "Write to <staff@x.edu> within a week."\n')
+    with existing_gradebook(decided, "tiny") as opened:
+        write_pages(opened, load_course(course))
+    page = (decided / "feedback" / "bob.html").read_text("utf-8")
+    assert "Write to &lt;staff@x.edu&gt; within a week." in page
+    assert "Graded with attention-grader" in page

@@ -684,3 +684,24 @@ def test_units_and_tests_have_their_share() -> None:
     assert numbers.units[0].mean == pytest.approx((2 + 0.375) / 4)
     values = {test.title: (test.passed, test.tested) for test in numbers.exercises[1].tests}
     assert values == {"The values are right": (0, 3), "The shape is right": (1, 3)}
+
+
+def test_a_students_page_begins_with_what_cost_most(tiny: Course) -> None:
+    results = [
+        mistaken("center", "The first mistake", points=1.5),
+        mistaken("weigh", "The dearest mistake", points=0.25),
+    ]
+    page = page_of(grade("ada", *results), tiny)
+    costs = page.partition('id="costs"')[2].partition("</ol>")[0]
+    assert re.findall(r'href="#(\w+)".*?lost ([\d.]+): ([\w ]+)', costs) == [
+        ("weigh", "1.75", "The dearest mistake"),
+        ("center", "0.5", "The first mistake"),
+    ]
+    assert 'id="costs"' not in page_of(grade("ada", results[0], solved("weigh")), tiny)
+
+
+def test_points_on_a_page_have_at_most_two_decimals(tiny: Course) -> None:
+    page = page_of(grade("ada", mistaken("center", points=1.234)), tiny)
+    text = Page(page).text
+    assert "1.23 of 2" in text
+    assert "1.234" not in text
