@@ -191,7 +191,11 @@ def _timed(arrivals: Arrivals, arrived: Sequence[_Arrived], times: Times) -> Arr
     submissions = tuple(replace(one, submitted=time(one)) for one in arrivals.submissions)
     everybody = [*arrivals.people, *(name for one in submissions for name in one.members)]
     known = [([name], person(name)) for name in dict.fromkeys(everybody)]
-    known += [([one.student], Person()) for one in submissions]
+    for one in submissions:
+        alone = one.members[0] if len(one.members) == 1 else one.student
+        known.append(([one.student, alone], person(alone)))
+    if wrong := times.contradictions(known):
+        raise CallError(f"the table of times contradicts itself: {some_of(wrong)}")
     notices = list(arrivals.notices)
     if unknown := times.strangers(known):
         notices.append(

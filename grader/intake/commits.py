@@ -2,7 +2,8 @@
 
 A student may have made every file in a repository, its configuration included, which can name
 programs that git runs. Therefore git never reads it: git works in an empty repository of ours, and
-borrows only the objects.
+borrows only the objects. Links and pipes among the objects are not followed, and git's memory is
+limited, since a small pack may unpack to gigabytes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from grader.records.times import sensible
 
 _MOST = 1 << 20  # bytes of a list of references, and of a commit
 _SECONDS = 20
+_MOST_FILES = 200_000  # of a clone's objects
+_MEMORY = "32m"  # of one block that git asks for; commits are small
 _REF = re.compile(r"refs/heads/(?!.*\.\.)[\w./+@-]{1,200}")
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _COMMITTER = re.compile(rb"^committer .*> (\d{1,12}) [+-]\d{4}$", re.M)
@@ -36,6 +39,8 @@ def commit_time(folder: Path) -> datetime | None:
         return None
     # This file would make git read objects in any folder that the student names.
     if os.path.lexists(objects / "info" / "alternates"):
+        return None
+    if not _is_plain(objects):
         return None
     commit = _head(own)
     return _time_of(commit, objects) if commit is not None else None
@@ -71,7 +76,8 @@ def _time_of(commit: str, objects: Path) -> datetime | None:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects.resolve()),
+        "GIT_ALLOC_LIMIT": _MEMORY,
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects.resolve()),
     }
     with tempfile.TemporaryDirectory() as ours:
         git = ("git", f"--git-dir={ours}")
@@ -94,6 +100,31 @@ def _time_of(commit: str, objects: Path) -> datetime | None:
         return sensible(datetime.fromtimestamp(int(found[1]), UTC))
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _quoted(path: Path) -> str:
+    """A path in git's quotes: a bare colon would divide it into two paths."""
+    text = str(path).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return f'"{text}"'
+
+
+def _is_plain(folder: Path) -> bool:
+    """Whether a folder holds, at any depth, only folders and plain files."""
+    waiting, seen = [str(folder)], 0
+    try:
+        while waiting:
+            with os.scandir(waiting.pop()) as inside:
+                for entry in inside:
+                    seen += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif not entry.is_file(follow_symlinks=False):
+                        return False
+                    if seen > _MOST_FILES:
+                        return False
+    except OSError:
+        return False
+    return True
 
 
 def _is_folder(path: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -45,7 +45,7 @@ class Times:
     def of(self, names: Sequence[str], person: Person) -> datetime | None:
         """The time of a submission that has these names, by this person; None if unknown."""
         known = _known_as(names, person)
-        exact = {one.time for one in self.entries if known & {*_written(one)}}
+        exact = {one.time for one in self.entries if _is_exactly(one, known)}
         named = {one.time for one in self.entries if _is_named(one, names, person)}
         if exact:
             return max(exact)
@@ -58,6 +58,17 @@ class Times:
             for entry in self.entries
             if not any(_is_of(entry, names, person) for names, person in known)
         ]
+
+    def contradictions(self, known: Sequence[tuple[Sequence[str], Person]]) -> list[str]:
+        """A line for each student in `known` to whom several lines give different times."""
+        found: dict[str, None] = {}
+        for names, person in known:
+            own = _known_as(names, person)
+            lines = [one for one in self.entries if _is_exactly(one, own)]
+            for one in lines:
+                if one.time != lines[0].time:
+                    found[_contradiction(one, names[-1], lines[0])] = None
+        return [*found]
 
     def without(self, names: Sequence[str], person: Person) -> Times:
         """The table without the lines of a student."""
@@ -105,14 +116,17 @@ def read_times(path: Path, zone: tzinfo | None) -> Times:
 def _contradictions(entries: Sequence[Entry]) -> Iterator[str]:
     seen: dict[tuple[str, ...], Entry] = {}
     for entry in entries:
-        earlier = seen.setdefault(entry.names, entry)
+        earlier = seen.setdefault(tuple(name.casefold() for name in entry.names), entry)
         if earlier.time != entry.time:
-            yield f"line {entry.line}: {entry.names[0]!r} has another time in line {earlier.line}"
+            yield _contradiction(entry, entry.names[0], earlier)
+
+
+def _contradiction(entry: Entry, student: str, earlier: Entry) -> str:
+    return f"line {entry.line}: {student!r} has another time in line {earlier.line}"
 
 
 def _is_of(entry: Entry, names: Sequence[str], person: Person) -> bool:
-    exact = not _known_as(names, person).isdisjoint(_written(entry))
-    return exact or _is_named(entry, names, person)
+    return _is_exactly(entry, _known_as(names, person)) or _is_named(entry, names, person)
 
 
 def _is_named(entry: Entry, names: Sequence[str], person: Person) -> bool:
@@ -120,15 +134,15 @@ def _is_named(entry: Entry, names: Sequence[str], person: Person) -> bool:
     return any(letters(name) in spelled for name in entry.names if letters(name))
 
 
+def _is_exactly(entry: Entry, known: Set[str]) -> bool:
+    return not known.isdisjoint(name.casefold() for name in entry.names)
+
+
 def _known_as(names: Sequence[str], person: Person) -> set[str]:
-    own = (person.id, person.email, person.login, person.canvas, person.moodle)
-    return {name.casefold() for name in (*names, *own) if name}
+    """What names a student exactly, without case.
 
-
-def _written(entry: Entry) -> Iterator[str]:
-    """The names in a line, without case, and the number in Moodle's ``Participant 12345``."""
-    for name in entry.names:
-        yield name.casefold()
-        first, _, number = name.casefold().partition(" ")
-        if first == PARTICIPANT and number.isdigit():
-            yield number
+    Moodle's number counts only after its word, since a classmate may have it as id.
+    """
+    own = (*names, person.id, person.email, person.login, person.canvas)
+    moodle = f"{PARTICIPANT} {person.moodle}" if person.moodle else ""
+    return {name.casefold() for name in (*own, moodle) if name}

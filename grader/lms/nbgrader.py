@@ -5,11 +5,11 @@ All assignments of a student are one submission.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from grader.intake.downloads import Downloads, Upload
-from grader.intake.files import FileItem
+from grader.intake.files import FileItem, Unreadable
 from grader.lms.system import System
 from grader.records.faults import CallError
 from grader.records.rows import Person
@@ -17,7 +17,6 @@ from grader.records.times import read_time
 
 _SUBMITTED = "submitted"
 _TIMESTAMP, _MOST = "timestamp.txt", 100  # bytes
-_DEEPEST = 4  # parts of the path submitted/<student>/<assignment>/timestamp.txt
 _OTHERS = {"source", "release", "autograded", "feedback"}
 
 
@@ -44,21 +43,29 @@ def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]
             own,
             (Person(),),
             moment=(max(i.modified for i in own.values()),),
-            submitted=max(filter(None, map(_time, own.values())), default=None),
+            submitted=max(filter(None, map(_time, _stamps(own))), default=None),
         )
         for student, own in files.items()
     ]
 
 
+def _stamps(own: Mapping[str, FileItem]) -> Iterator[FileItem]:
+    """The times that nbgrader wrote when it collected a student's assignments.
+
+    A file of this name in a deeper folder is the student's.
+    """
+    for path, item in own.items():
+        _assignment, _, name = path.partition("/")
+        if name == _TIMESTAMP:
+            yield item
+
+
 def _time(item: FileItem) -> datetime | None:
-    """The time in a ``timestamp.txt``, which nbgrader writes when it collects a submission."""
-    if item.parts[-1] != _TIMESTAMP or len(item.parts) > _DEEPEST:
-        return None
-    with item.opened() as file:
-        text = file.read(_MOST).decode("ascii", errors="replace")
     try:
+        with item.opened() as file:
+            text = file.read(_MOST).decode("ascii", errors="replace")
         return read_time(text, UTC)
-    except CallError:
+    except (CallError, Unreadable, OSError):
         return None
 
 

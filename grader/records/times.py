@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, tzinfo
 
 from grader.records.faults import CallError
 
-FORMS = (  # apart from ISO 8601: nbgrader's form, and Moodle's in English
-    "%Y-%m-%d %H:%M:%S.%f %Z",
-    "%Y-%m-%d %H:%M:%S %Z",
-    "%Y-%m-%d %H:%M %Z",
-    "%A, %d %B %Y, %I:%M %p",
-)
+MOODLE = "%A, %d %B %Y, %I:%M %p"  # Moodle's form in English
+# Other names of zones are refused: each may mean several zones, and which of them Python knows
+# depends on the computer.
+_UTC = re.compile(r"(?i) ?(utc|gmt)$")
 
 
 def read_time(text: str, zone: tzinfo | None) -> datetime:
@@ -38,16 +37,16 @@ def read_time(text: str, zone: tzinfo | None) -> datetime:
 def _parsed(text: str) -> datetime | None:
     if ":" not in text:  # a date alone would mean its first minute, which surprises people
         return None
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    for form in FORMS:
+    utc = _UTC.search(text)
+    plain = text[: utc.start()] if utc is not None else text
+    for read in (datetime.fromisoformat, lambda text: datetime.strptime(text, MOODLE)):
         try:
-            found = datetime.strptime(text, form)
+            found = read(plain)
         except ValueError:
             continue
-        return found.replace(tzinfo=UTC) if text.endswith(("UTC", "GMT", "Z")) else found
+        if utc is None:
+            return found
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else None
     return None
 
 

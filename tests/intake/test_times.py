@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
+import struct
 import subprocess
+import time
+import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,6 +92,35 @@ def test_nbgrader_writes_a_timestamp_beside_a_submission(tmp_path: Path, tiny: C
         (own / "timestamp.txt").write_text(text, "utf-8")
     arrivals = take_in([tmp_path / "submitted"], tiny, downloads=DOWNLOADS)
     assert times_of(arrivals) == {"ada": "2015-02-02 15:58:23", "bob": None}
+
+
+def test_only_the_timestamp_that_nbgrader_wrote_counts(tmp_path: Path, tiny: Course) -> None:
+    own = tmp_path / "submitted" / "ada" / "ps1"
+    (own / "notes").mkdir(parents=True)
+    (own / "basics.py").write_text(TEXT, "utf-8")
+    (own / "timestamp.txt").write_text("2026-11-30 15:58:23 UTC", "utf-8")
+    (own / "notes" / "timestamp.txt").write_text("2026-12-30 15:58:23 UTC", "utf-8")
+    arrivals = take_in([tmp_path / "submitted"], tiny, downloads=DOWNLOADS)
+    assert times_of(arrivals) == {"ada": "2026-11-30 15:58:23"}
+
+
+def test_a_timestamp_that_cannot_be_read_is_no_time(tmp_path: Path, tiny: Course) -> None:
+    own = tmp_path / "submitted" / "ada" / "ps1"
+    own.mkdir(parents=True)
+    (own / "basics.py").write_text(TEXT, "utf-8")
+    os.mkfifo(own / "timestamp.txt")
+    files = {"ada/ps1/basics.py": TEXT, "ada/ps1/timestamp.txt": "2026-11-30 15:58:23 UTC"}
+    data = zipped({f"submitted/{name}": text for name, text in files.items()})
+    (tmp_path / "submitted.zip").write_bytes(damaged(data, "submitted/ada/ps1/timestamp.txt"))
+    for path in (tmp_path / "submitted", tmp_path / "submitted.zip"):
+        arrivals = take_in([path], tiny, downloads=DOWNLOADS)
+        assert times_of(arrivals) == {"ada": None}
+
+
+def damaged(data: bytes, name: str) -> bytes:
+    """The zip with one wrong byte in the content of a file."""
+    place = data.index(name.encode()) + len(name) + 2
+    return data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]
 
 
 # --- git -----------------------------------------------------------------------------------------
@@ -174,6 +208,106 @@ def test_links_and_borrowed_objects_are_not_followed(
     assert commit_time(theirs) is None
 
 
+@pytest.mark.parametrize("linked", ["a folder", "an object", "packs"])
+def test_links_among_the_objects_are_not_followed(
+    clone: Callable[[str], Path], linked: str
+) -> None:
+    mine, theirs = clone("hw-ada") / ".git", clone("hw-bob") / ".git"
+    commit = (theirs / "refs" / "heads" / "main").read_text("utf-8").strip()
+    place = {
+        "a folder": Path(commit[:2]),
+        "an object": Path(commit[:2], commit[2:]),
+        "packs": Path("pack"),
+    }[linked]
+    if linked == "packs":
+        subprocess.run(["git", "gc", "-q"], cwd=theirs.parent, check=True)
+    shutil.rmtree(mine / "objects")
+    (mine / "objects" / place).parent.mkdir(parents=True)
+    (mine / "objects" / place).symlink_to(theirs / "objects" / place)
+    (mine / "HEAD").write_text(commit, "utf-8")
+    assert commit_time(theirs.parent) is not None
+    assert commit_time(mine.parent) is None
+
+
+def test_git_does_not_wait_for_a_pipe_among_the_objects(clone: Callable[[str], Path]) -> None:
+    folder = clone("hw-ada")
+    commit = (folder / ".git" / "refs" / "heads" / "main").read_text("utf-8").strip()
+    place = folder / ".git" / "objects" / commit[:2] / commit[2:]
+    place.unlink()
+    os.mkfifo(place)
+    assert commit_time(folder) is None  # git would wait until it is stopped after 20 seconds
+
+
+@pytest.mark.parametrize("name", ["hw:ada", '"hw"', "hw\\ada", "hw\nada", "#hw ada"])
+def test_a_clone_may_have_any_name(clone: Callable[[str], Path], name: str) -> None:
+    assert commit_time(clone(name)) is not None
+
+
+def test_a_name_with_a_colon_leads_to_no_other_folder(
+    clone: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, mine = clone("b"), clone("a:b")
+    subprocess.run(
+        ["git", "-c", "user.name=B", "-c", "user.email=b@x.edu", "commit", "-qm", "y",
+         "--allow-empty"], cwd=theirs, check=True,
+    )  # fmt: skip
+    commit = (theirs / ".git" / "refs" / "heads" / "main").read_text("utf-8")
+    (mine / ".git" / "HEAD").write_text(commit, "utf-8")
+    monkeypatch.chdir(theirs.parent)
+    assert commit_time(mine) is None
+
+
+def test_a_small_pack_that_unpacks_to_much_gives_no_time(tmp_path: Path) -> None:
+    large = b"\0" * (64 << 20)
+    assert commit_time(packed_clone(tmp_path / "small", b"")) is not None
+    assert commit_time(packed_clone(tmp_path / "large", large)) is None
+
+
+def packed_clone(folder: Path, base: bytes) -> Path:
+    """A clone whose commit is stored as its difference from an object with the content `base`."""
+    commit = (
+        b"tree %040d\nauthor A <a> 1796066100 +0000\ncommitter A <a> 1796066100 +0000\n\nx\n" % 0
+    )
+    pieces = [commit[at : at + 127] for at in range(0, len(commit), 127)]
+    literal = b"".join(bytes([len(piece)]) + piece for piece in pieces)
+    delta = varint(len(base)) + varint(len(commit)) + literal
+    names = [hashlib.sha1(b"commit %d\0" % len(one) + one).digest() for one in (base, commit)]
+    pack = b"PACK" + struct.pack(">II", 2, 2)
+    entries = []
+    for name, data in (
+        (names[0], head(1, len(base)) + zlib.compress(base, 9)),
+        (names[1], head(7, len(delta)) + names[0] + zlib.compress(delta)),
+    ):
+        entries.append((name, zlib.crc32(data), len(pack)))
+        pack += data
+    pack += hashlib.sha1(pack).digest()
+    entries.sort()
+    fan = (sum(name[0] <= first for name, _, _ in entries) for first in range(256))
+    index = b"\xfftOc" + struct.pack(">257I", 2, *fan)
+    index += b"".join(name for name, _, _ in entries)
+    index += struct.pack(">4I", *(one[1] for one in entries), *(one[2] for one in entries))
+    index += pack[-20:]
+    index += hashlib.sha1(index).digest()
+    packs = folder / ".git" / "objects" / "pack"
+    packs.mkdir(parents=True)
+    (packs / f"pack-{pack[-20:].hex()}.pack").write_bytes(pack)
+    (packs / f"pack-{pack[-20:].hex()}.idx").write_bytes(index)
+    (folder / ".git" / "HEAD").write_text(names[1].hex(), "utf-8")
+    return folder
+
+
+def varint(number: int) -> bytes:
+    """A number in sevens of bits, the lowest first, as a pack stores lengths."""
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
+
+
+def head(kind: int, size: int) -> bytes:
+    """The beginning of an object in a pack: its kind, and its size."""
+    first = kind << 4 | size & 0xF
+    return bytes([first | 0x80]) + varint(size >> 4) if size >> 4 else bytes([first])
+
+
 def test_without_git_there_is_no_time(
     clone: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -197,6 +331,7 @@ def table(folder: Path, text: str) -> Path:
     [
         ("2026-11-30T14:02:11Z", "2026-11-30 14:02:11"),
         ("2026-11-30 14:02:11 UTC", "2026-11-30 14:02:11"),
+        ("2026-11-30 14:02:11 utc", "2026-11-30 14:02:11"),
         ("2026-11-30 14:02", "2026-11-30 13:02:00"),
         ("2026-11-30 14:02-05:00", "2026-11-30 19:02:00"),
         ('"Monday, 30 November 2026, 2:02 PM"', "2026-11-30 13:02:00"),
@@ -263,12 +398,65 @@ def test_moodles_worksheet_is_a_table_of_times(tmp_path: Path, berlin: Path) -> 
             "student,time\nada,2026-11-30 14:02Z\nada,2026-11-30 15:02Z\n",
             "line 3: 'ada' has another time in line 2",
         ),
+        (
+            "student,time\nada,2026-11-30 14:02Z\nADA,2026-11-30 15:02Z\n",
+            "line 3: 'ADA' has another time in line 2",
+        ),
     ],
 )
 def test_a_wrong_table_is_refused_with_every_line(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(CallError) as error:
         read_times(table(tmp_path, text), None)
     assert told in str(error.value)
+
+
+def test_a_zone_that_only_this_computer_knows_by_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        with pytest.raises(CallError, match="'2026-11-30 23:59 EST' is no time"):
+            read_times(table(tmp_path, "student,time\nada,2026-11-30 23:59 EST\n"), UTC)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_two_lines_that_name_a_student_in_two_ways_must_agree(tmp_path: Path, tiny: Course) -> None:
+    roster = tmp_path / "roster.csv"
+    roster.write_text("id,name,email\n1,Ada Byron,ada@x.edu\n", "utf-8")
+    (tmp_path / "1.py").write_text(TEXT, "utf-8")
+    lines = "student,time\n1,2026-11-30 14:02Z\nada@x.edu,2026-11-30 15:02Z\n"
+    with pytest.raises(CallError, match="line 3: '1' has another time in line 2"):
+        take_in(
+            [tmp_path / "1.py"],
+            tiny,
+            read_roster(roster),
+            times=read_times(table(tmp_path, lines), UTC),
+        )
+
+
+def test_moodles_number_for_a_student_may_be_the_id_of_another(
+    tmp_path: Path, berlin: Path
+) -> None:
+    course = load_course(berlin)
+    entry = "{}_assignsubmission_file_/basics.py"
+    (tmp_path / "c-hw-7.zip").write_bytes(
+        zipped({entry.format("Jane Doe_777"): TEXT, entry.format("Bob Roe_888"): TEXT})
+    )
+    worksheet = table(
+        tmp_path,
+        "Identifier,Full name,ID number,Last modified (submission)\n"
+        'Participant 777,Jane Doe,888,"Monday, 30 November 2026, 11:59 PM"\n'
+        'Participant 888,Bob Roe,999,"Monday, 30 November 2026, 1:00 PM"\n',
+    )
+    times = read_times(worksheet, course.zone)
+    arrivals = take_in([tmp_path / "c-hw-7.zip"], course, downloads=DOWNLOADS, times=times)
+    assert times_of(arrivals) == {
+        "Bob Roe": "2026-11-30 12:00:00",
+        "Jane Doe": "2026-11-30 22:59:00",
+    }
 
 
 def test_two_students_of_one_name_get_no_time_from_the_name_alone(
