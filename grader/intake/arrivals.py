@@ -6,7 +6,6 @@ import hashlib
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -184,11 +183,12 @@ def _timed(arrivals: Arrivals, arrived: Sequence[_Arrived], times: Times) -> Arr
     def person(student: str) -> Person:
         return arrivals.people.get(student, Person())
 
-    def time(one: Submission) -> datetime | None:
+    def timed(one: Submission) -> Submission:
         found = (times.of([one.student, name], person(name)) for name in one.members)
-        return max(filter(None, found), default=one.submitted)
+        time = max(filter(None, found), default=None)
+        return one if time is None else replace(one, submitted=time, by_table=True)
 
-    submissions = tuple(replace(one, submitted=time(one)) for one in arrivals.submissions)
+    submissions = tuple(map(timed, arrivals.submissions))
     everybody = [*arrivals.people, *(name for one in submissions for name in one.members)]
     known = [([name], person(name)) for name in dict.fromkeys(everybody)]
     for one in submissions:

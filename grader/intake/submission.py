@@ -20,6 +20,7 @@ class Submission:
     late: bool = False  # as the learning system marks it
     attempts: int = 1  # the number of submissions; this is the last of them
     submitted: datetime | None = None  # in UTC
+    by_table: bool = False  # whether `submitted` is from the instructor's table of times
     earlier: bool = False  # whether the student submitted again later
 
     @property
@@ -28,8 +29,14 @@ class Submission:
         return self.group or (self.student,)
 
     def replaces(self, old: Submission) -> bool:
-        """Whether this is another submission than an `old` one of the same name."""
-        return (self.sources, self.submitted) != (old.sources, old.submitted)
+        """Whether this is a later submission than an `old` one of the same name.
+
+        The same text at another time is one too, unless an instructor corrected the time.
+        """
+        if self.sources != old.sources:
+            return True
+        times = {self.submitted, old.submitted}
+        return len(times - {None}) == 2 and not self.by_table
 
     @property
     def status(self) -> Literal["ready", "unreadable", "empty"]:

@@ -184,3 +184,44 @@ def test_the_last_submission_counts_unless_the_assignment_says_otherwise(
     (line,) = csv.DictReader(io.StringIO((out / "gradebook.csv").read_text("utf-8")))
     assert (line["submitted"], line["total"]) == ("2026-12-01T14:00:00Z", "0")
     assert "the last of 2 submissions" in page_in(out)
+
+
+def total_in(out: Path) -> str:
+    """The only student's total."""
+    (line,) = csv.DictReader(io.StringIO((out / "gradebook.csv").read_text("utf-8")))
+    return line["total"]
+
+
+@pytest.mark.parametrize("counts", ["best", "last in time"])
+@pytest.mark.parametrize("first", [None, "2026-12-01 10:00"])
+def test_a_time_that_an_instructor_corrects_makes_no_other_submission(
+    grader: Grader, tmp_path: Path, counts: str, first: str | None
+) -> None:
+    course, table = tmp_path / "course", tmp_path / "times.csv"
+    course.mkdir()
+    (course / "course.toml").write_text(
+        f'overlay = "{TINY / "exercises"}"\nzone = "Europe/Berlin"\n[[assignment]]\nname = "ps"\n'
+        'exercises = ["center"]\ndue = 2026-12-01T12:00:00\nlate_by = "us"\nlate = "25% a day"\n'
+        f'counts = "{counts}"\n',
+        "utf-8",
+    )
+    (tmp_path / "ada.py").write_text(RIGHT, "utf-8")
+    call = (
+        "grade",
+        tmp_path / "ada.py",
+        "--course",
+        course,
+        "--assignment",
+        "ps",
+        "--no-pages",
+        "--seed",
+        "s",
+        "--out",
+    )
+    if first:
+        table.write_text(f"student,time\nada,{first}\n", "utf-8")
+    grader(*call, tmp_path / "g", *(("--times", table) if first else ()))
+    table.write_text("student,time\nada,2026-12-02 10:00\n", "utf-8")
+    for out in ("g", "fresh"):
+        grader(*call, tmp_path / out, "--times", table)
+    assert total_in(tmp_path / "g") == total_in(tmp_path / "fresh") == "1.5"
