@@ -178,11 +178,14 @@ class Gradebook:
 
     def _counting(self) -> Iterator[Grade]:
         """The grade of each student that counts, under the name with which it was submitted."""
-        kept = {row.grade.submission: row.grade for row in self.rows() if row.grade is not None}
+        rows = [(row.student, row.grade) for row in self.rows() if row.grade is not None]
+        own, every = dict(rows), {grade.submission: grade for _, grade in rows}
         versions = self._versions()
         for grade in self.grades():
             names = [grade.submission, *(one.submission for one in versions.get(grade.student, ()))]
-            found = next((kept[name] for name in names if name in kept), grade)
+            found = own.get(grade.student)
+            if found is None or found.submission not in names:  # it was assigned to another name
+                found = next((every[name] for name in names if name in every), grade)
             yield msgspec.structs.replace(found, student=grade.student)
 
     def _versions(self) -> dict[str, list[Grade]]:
