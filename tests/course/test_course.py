@@ -200,7 +200,6 @@ def test_a_name_like_no_other_is_answered_with_the_units(tiny: Course) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        "exercises/course.toml",
         "exercises/basics.py",
         "exercises/checks/test_layers.py",
         "solutions/basics.py",
@@ -221,6 +220,32 @@ def test_the_fingerprint_changes_with_whatever_decides_a_grade(
     before = course.fingerprint()
     path.write_text(path.read_text("utf-8") + "\n# changed\n", "utf-8")
     assert course.fingerprint() != before
+
+
+@pytest.mark.parametrize(
+    ("lines", "same"),
+    [
+        ("[feedback]\nhidden = 'verdicts'", True),
+        ("[[manual]]\nname = 'essay'\npoints = 2", True),
+        ("[[assignment]]\nname = 'a'\nexercises = ['basics']\ndue = 2026-12-01T12:00:00Z", True),
+        ("[term]\ndrop = 1", True),
+        ("[operations.sums]\ntitle = 'sum'\nfunctions = ['sum']", False),
+        ("[aliases.arguments]\ne_in = ['width']", False),
+    ],
+)
+def test_what_concerns_assignments_and_pages_regrades_nobody(
+    tmp_path: Path, lines: str, same: bool
+) -> None:
+    copy = Path(shutil.copytree(TINY, tmp_path / "copy"))
+    before = load_course(copy / "exercises").fingerprint()
+    path = copy / "exercises" / "course.toml"
+    text = path.read_text("utf-8")
+    if "aliases" in lines:
+        text = text.replace("[aliases.arguments]\n", f"{lines}\n")
+    else:
+        text += f"\n{lines}\n"
+    path.write_text(text, "utf-8")
+    assert (load_course(copy / "exercises").fingerprint() == before) is same
 
 
 def test_a_course_without_solutions_says_who_has_them(tmp_path: Path) -> None:
