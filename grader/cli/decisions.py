@@ -177,7 +177,8 @@ def extend(
     reason: PrivateOption = "",
     undo: UndoOption = False,
     file: Annotated[
-        str, _from_option("student, until, and if you like assignment and reason")
+        str,
+        _from_option("student, until (none takes it back), and if you like assignment and reason"),
     ] = "",
     course: CourseOption = None,
 ) -> None:

@@ -94,12 +94,9 @@ def term(
     if anonymous and extensions is not None:
         raise CallError("--extensions needs the students' names: leave out --anonymous")
     table = opened.file.term
-    parts, salt = _parts(folders, opened, weight or [])
-    sheet = terms.term(
-        parts,
-        table.drop if drop is None else drop,
-        table.free_days if free_days is None else free_days,
-    )
+    days = table.free_days if free_days is None else free_days
+    parts, salt = _parts(folders, opened, weight or [], days)
+    sheet = terms.term(parts, table.drop if drop is None else drop, days)
     if anonymous:
         sheet = terms.anonymous_term(sheet, parts, salt)
     if extensions is not None:
@@ -119,13 +116,15 @@ def term(
             print(safe(note), file=sys.stderr)
 
 
-def _parts(folders: Sequence[Path], course: Course, given: Sequence[str]) -> tuple[list[Part], str]:
+def _parts(
+    folders: Sequence[Path], course: Course, given: Sequence[str], free_days: int
+) -> tuple[list[Part], str]:
     """The gradebooks, with names that are all different, and a secret for pseudonyms.
 
     Raises `CallError` if a gradebook is missing, or if two have the same name.
     """
     from grader.grades.gradebook import existing_gradebook
-    from grader.grades.term import Part, due_times
+    from grader.grades.term import part_of
 
     weights = {**course.file.term.weights, **_weights(given)}
     parts: list[Part] = []
@@ -136,11 +135,12 @@ def _parts(folders: Sequence[Path], course: Course, given: Sequence[str]) -> tup
             book = stack.enter_context(existing_gradebook(folder, course.name))
             name = book.assignment or folder.resolve().name
             if name in places:
-                raise CallError(f"{places[name]} and {folder} are both called {name}: name one")
+                raise CallError(
+                    f"{places[name]} and {folder} are both called {name}: a term has each once"
+                )
             places[name] = folder
             salt = salt or book.salt
-            extended = due_times(book.decisions())
-            parts.append(Part(name, book.rows(), book.policy, weights.get(name, 1.0), extended))
+            parts.append(part_of(book, name, weights.get(name, 1.0), free_days))
     for name in _weights(given):
         if name not in places:
             raise CallError(f"--weight {name}=…: there is no gradebook called {name}")

@@ -31,11 +31,13 @@ def rows_of(
     decided: Mapping[str, Standing],
     policy: Policy | None,
     questions: Mapping[str, float],
+    due: Mapping[str, datetime | None] | None = None,
 ) -> list[Row]:
     """A row for each student who has a grade or is in `people`, ordered by name.
 
     `grades` has, for each student, the grade of the last submission, and then those of earlier
-    ones, of which `policy` may choose one.
+    ones, of which `policy` may choose one. The times in `due` replace students' extensions, and
+    None stands for no extension.
     """
     graded = {student: own for student, own in grades.items() if student not in conflicts}
     moved = _moved(graded, decided)
@@ -68,11 +70,12 @@ def rows_of(
             comments_in(own),
             excused=("excused", "") in own,
         )
+        until = due[student] if due is not None and student in due else extended_until(own)
         candidates = [
             replace(
                 row,
                 grade=msgspec.structs.replace(grade, student=student),
-                lateness=late_by(policy, grade, own),
+                lateness=late_by(policy, grade, until),
                 versions=len(found),
             )
             for grade in found
@@ -166,16 +169,15 @@ def comments_in(decisions: Standing) -> tuple[Comment, ...]:
     )
 
 
-def late_by(policy: Policy | None, grade: Grade | None, decisions: Standing) -> Lateness | None:
-    """How late a student's submission is, extensions included; None if it is in time."""
-    if grade is None or policy is None:
+def late_by(policy: Policy | None, grade: Grade, extended: datetime | None) -> Lateness | None:
+    """How late a student's submission is, with an extension or None; None if it is in time."""
+    if policy is None:
         return None
-    extension = decisions.get(("extension", ""))
-    extended = moment_of(extension.until) if extension is not None else None
-    submitted = moment_of(grade.submitted) if grade.submitted else None
+    submitted = datetime.fromisoformat(grade.submitted) if grade.submitted else None
     return lateness(policy, submitted, grade.late, extended)
 
 
-def moment_of(text: str) -> datetime:
-    """The time in a text that `Decision.until` or `Grade.submitted` holds."""
-    return datetime.fromisoformat(text)
+def extended_until(decisions: Standing) -> datetime | None:
+    """The student's own due time; None without an extension."""
+    extension = decisions.get(("extension", ""))
+    return datetime.fromisoformat(extension.until) if extension is not None else None

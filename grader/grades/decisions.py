@@ -17,6 +17,7 @@ from grader.records.lateness import RuleError, span_of
 from grader.records.rows import Row, some_of
 from grader.records.times import read_time, shown_time, written_time
 
+NONE = "none"  # in a table of extensions: the extension is taken back
 PARTS = {"part": "exercise", "question": "exercise", "unit": "exercise", "text": "comment"}
 COMMENTS = Columns("comments", ("student", "comment"), ("exercise",), PARTS)
 EXTENSIONS = Columns("extensions", ("student", "until"), ("assignment", "reason"))
@@ -80,14 +81,23 @@ def extension_of(
 def extensions_from(
     data: bytes, file: str, rows: Sequence[Row], course: Course, book: Gradebook
 ) -> list[Decision]:
-    """The extensions in a table with the columns `EXTENSIONS`, for the gradebook's assignment."""
+    """The extensions in a table with the columns `EXTENSIONS`, for the gradebook's assignment.
+
+    A `NONE` in place of a time takes an extension back.
+    """
     return _once_each(
         data,
         file,
         EXTENSIONS,
         lambda cells: (
             extension_of(
-                rows, course, book, cells["student"], cells["until"], cells.get("reason", "")
+                rows,
+                course,
+                book,
+                cells["student"],
+                cells["until"],
+                cells.get("reason", ""),
+                undo=cells["until"] == NONE,
             )
             if _is_for(cells, course, book)
             else None

@@ -462,11 +462,14 @@ class Gradebook:
         """The number of graded submissions."""
         return int(self._connection.execute("SELECT count(*) FROM submissions").fetchone()[0])
 
-    def rows(self, run: int | None = None) -> list[Row]:
+    def rows(
+        self, run: int | None = None, due: Mapping[str, datetime | None] | None = None
+    ) -> list[Row]:
         """A row for each student who has a grade or is on the list, ordered by name.
 
         With `run`, the rows have the grades that this regrading replaced, and the rule for late
-        submissions of that time, but current decisions.
+        submissions of that time, but current decisions. With `due`, these times replace the
+        extensions of students; None stands for no extension.
         """
         grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
         versions = self._versions() if run is None else {}
@@ -478,6 +481,7 @@ class Gradebook:
             standing(self.decisions()),
             self.policy if run is None else self._policy(f"policy {run}"),
             self.questions,
+            due,
         )
 
     def write_files(self) -> None:

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
+from grader.grades.decisions import NONE
+from grader.grades.gradebook import Gradebook
 from grader.grades.privacy import pseudonyms
 from grader.records.decisions import Decision, standing
 from grader.records.faults import CallError
 from grader.records.grade import thousandths
-from grader.records.lateness import SECONDS, Policy, lateness
+from grader.records.lateness import Policy
 from grader.records.rows import (
     ABSENT,
     CONFLICT,
@@ -30,7 +32,6 @@ from grader.records.rows import (
 )
 from grader.records.times import written_time
 
-DAY = SECONDS["day"]
 FREE = re.compile(r"free days: (\d{1,3})")  # the reason of extensions that stand for free days
 UNKNOWN = (CONFLICT, "grader_error")  # with these statuses nobody knows the points
 
@@ -41,15 +42,59 @@ class Part:
 
     name: str
     rows: Sequence[Row]
-    policy: Policy | None
-    weight: float
-    # The due times of students with extensions, without free days: see `due_times`.
+    weight: float = 1.0
+    policy: Policy | None = None
+    rostered: bool = False  # whether the gradebook has a roster
+    # The students' own due times, without free days, and the free days that extensions granted.
     extended: Mapping[str, datetime] = field(default_factory=dict)
+    granted: Mapping[str, int] = field(default_factory=dict)
+    # The rows with no free day, one, two, …; the same as `rows` if nobody has free days.
+    freed: Sequence[Mapping[str, Row]] = ()
 
     @property
     def most(self) -> float:
-        """The maximum of a student's points."""
+        """The maximum of a student's points, for students without a submission."""
         return max((row.max for row in self.rows if row.max is not None), default=0.0)
+
+    def due(self, student: str, days: int = 0) -> datetime:
+        """A student's due time with so many free days; the assignment must have a due time."""
+        assert self.policy is not None
+        base = max(self.policy.due, self.extended.get(student, self.policy.due))
+        return base + timedelta(days=days)
+
+
+def part_of(book: Gradebook, name: str, weight: float, free_days: int) -> Part:
+    """A gradebook as a part of a term in which students have so many free days."""
+    rows, policy, history = book.rows(), book.policy, book.decisions()
+    extended, granted = _extensions(history)
+    part = Part(name, rows, weight, policy, bool(book.roster.people), extended, granted)
+    if not free_days or policy is None or policy.by != "us":
+        return part
+    students = [row.student for row in rows]
+    freed = []
+    for days in range(free_days + 1):
+        times = {student: part.due(student, days) for student in students}
+        due = {who: time if time > policy.due else None for who, time in times.items()}
+        freed.append({row.student: row for row in book.rows(due=due)})
+    return replace(part, freed=freed)
+
+
+def _extensions(history: Sequence[Decision]) -> tuple[dict[str, datetime], dict[str, int]]:
+    """The students' own due times without free days, and the free days that were granted.
+
+    Free days that an instructor has entered as extensions are therefore not used twice.
+    """
+    extended: dict[str, datetime] = {}
+    granted: dict[str, int] = {}
+    for student, own in standing(history).items():
+        one = own.get(("extension", ""))
+        if one is not None:
+            free = FREE.fullmatch(one.text)
+            days = int(free[1]) if free else 0
+            extended[student] = datetime.fromisoformat(one.until) - timedelta(days=days)
+            if free:
+                granted[student] = days
+    return extended, granted
 
 
 @dataclass(frozen=True)
@@ -57,7 +102,7 @@ class Share:
     """A student's result in an assignment."""
 
     row: Row | None  # None if the student is not in the gradebook
-    most: float
+    most: float  # the maximum of the points
     free_days: int = 0  # used for this assignment
 
     @property
@@ -178,9 +223,7 @@ def _with_free_days(
     parts: Sequence[Part], rows: Sequence[Row | None], days: int
 ) -> tuple[Sequence[Share], int]:
     """The student's shares with the free days used, and the number of days left."""
-    shares = [Share(row, part.most) for row, part in zip(rows, parts, strict=True)]
-    if not days:
-        return shares, 0
+    shares = [_share(part, row) for part, row in zip(parts, rows, strict=True)]
     far = datetime.max
 
     def due(n: int) -> tuple[datetime, int]:
@@ -193,51 +236,42 @@ def _with_free_days(
     return shares, max(days, 0)
 
 
+def _share(part: Part, row: Row | None, days: int = 0) -> Share:
+    most = row.max if row is not None and row.max is not None else part.most
+    return Share(row, most, days)
+
+
 def _freed(part: Part, share: Share, days: int) -> Share:
     """The share with so many free days at most: as few as give the most points."""
-    row, policy = share.row, part.policy
-    if row is None or row.grade is None or policy is None or policy.by != "us":
+    row = share.row
+    if row is None or row.excused or not part.freed:
         return share
-    if not row.grade.submitted or row.excused:
+    if row.grade is None or not row.grade.submitted:  # how late it is, nobody knows
         return share
-    submitted = datetime.fromisoformat(row.grade.submitted)
-    base = max(policy.due, part.extended.get(row.student, policy.due))
     best = share
-    for used in range(days + 1):
-        own = base + timedelta(days=used) if used or base > policy.due else None
-        late = lateness(policy, submitted, row.grade.late, own)
-        new = Share(replace(row, lateness=late), share.most, used)
+    for used, rows in enumerate(part.freed[: days + 1]):
+        new = _share(part, rows[row.student], used)
         if used == 0 or new.points > best.points:
             best = new
     return best
 
 
-def due_times(history: Sequence[Decision]) -> dict[str, datetime]:
-    """The students' own due times by extensions, without the free days that are part of them.
-
-    Therefore free days that an instructor has entered as extensions are not used twice.
-    """
-    found: dict[str, datetime] = {}
-    for student, own in standing(history).items():
-        one = own.get(("extension", ""))
-        if one is not None:
-            free = FREE.fullmatch(one.text)
-            days = int(free[1]) if free else 0
-            found[student] = datetime.fromisoformat(one.until) - timedelta(days=days)
-    return found
-
-
 def extensions_csv(sheet: Term, parts: Sequence[Part]) -> str:
-    """The free days used, as a table for `grader extend`: so gradebooks agree with the sheet."""
+    """The free days used, as a table for `grader extend`: so gradebooks agree with the sheet.
+
+    A line also takes back the days of an earlier table that are not used any more.
+    """
     lines = [csv_line(["student", "assignment", "until", "reason"])]
     for member in sheet.members:
         for part, share in zip(parts, member.shares, strict=True):
-            if share.free_days and share.row is not None and part.policy is not None:
-                due = part.policy.due
-                base = max(due, part.extended.get(share.row.student, due))
-                until = written_time(base + timedelta(days=share.free_days))
-                reason = f"free days: {share.free_days}"
-                lines.append(csv_line([share.row.student, part.name, until, reason]))
+            if share.row is None or part.policy is None:
+                continue
+            student, days = share.row.student, share.free_days
+            if not days and student not in part.granted:
+                continue
+            due = part.due(student, days)
+            until = written_time(due) if due > part.policy.due else NONE
+            lines.append(csv_line([student, part.name, until, f"free days: {days}"]))
     return "".join(lines)
 
 
@@ -261,7 +295,7 @@ def _matched(parts: Sequence[Part]) -> dict[str, list[Row | None]]:
                 ]
                 raise CallError(
                     f"{row.student} in {part.name} may be {listed(sorted({*others}), 'or')} of the "
-                    "other gradebooks: grade all of them with the same roster"
+                    "gradebooks: grade all of them with the same roster"
                 )
             place = places.pop() if places else len(found)
             if place == len(found):
@@ -287,10 +321,9 @@ def _person(rows: Sequence[Row]) -> Person:
 
 
 def _has_left(parts: Sequence[Part], rows: Sequence[Row | None]) -> bool:
-    """Whether a student is not on the roster of the last assignment, which has one."""
-    rostered = any(row.status == ABSENT or row.unlisted for row in parts[-1].rows)
+    """Whether a student is not on the roster of the last assignment."""
     last = rows[-1]
-    return rostered and (last is None or last.unlisted)
+    return parts[-1].rostered and (last is None or last.unlisted)
 
 
 # --- what to look at -----------------------------------------------------------------------------
@@ -319,6 +352,8 @@ def _notes(parts: Sequence[Part], members: Sequence[Member]) -> Iterator[str]:
         unmarked = sum(bool(s.row.unmarked) for _, s in rows if s.row is not None and s.row.judged)
         if unmarked:
             yield f"{part.name}: questions are not marked yet, and count 0, for {unmarked}"
+    if not any(part.weight for part in parts):
+        yield "all weights are 0, so there is no percentage"
     excused = [
         called(one.student, one.person.name)
         for one in members

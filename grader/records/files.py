@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import io
 import os
@@ -17,7 +18,12 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can store
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file; a reader sees either the old or the new content, even after a crash."""
+    """Replace a file; a reader sees either the old or the new content, even after a crash.
+
+    Raises `OSError` for a device or a pipe, which a file must not replace.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
     remove_left(path)
     draft = draft_of(path)
     try:

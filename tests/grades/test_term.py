@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -15,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.grades.gradebook import existing_gradebook, open_gradebook
-from grader.grades.term import Part, due_times, extensions_csv, term
+from grader.grades.term import Part, extensions_csv, part_of, term
 from grader.intake import Roster, Submission
 from grader.records.decisions import Decision
-from grader.records.lateness import Policy
+from grader.records.lateness import Counts, Policy
 from grader.records.rows import Person
 from grader.wire import SourceText
 from tests.conftest import Grader
@@ -210,6 +211,118 @@ def test_the_sheet_may_have_no_names(sheet) -> None:  # type: ignore[no-untyped-
     )
 
 
+# --- free days, once more ------------------------------------------------------------------------
+
+
+def of_ada(folder: Path, counts: Counts, *submissions: tuple[float, float]) -> Path:
+    """A gradebook in which ada submitted several times: points, hours after the due time."""
+    with open_gradebook(folder / "ps1", "tiny") as book:
+        book.exercises, book.assignment = EXERCISES, "ps1"
+        book.policy = Policy(DUE, "us", "10% a day", counts=counts)
+        for points, hours in submissions:
+            when = DUE + timedelta(hours=hours)
+            written = f"{when:%Y-%m-%dT%H:%M:%SZ}"
+            grade = msgspec.structs.replace(grade_of("ada", points, points), submitted=written)
+            text = SourceText("a.py", (f"at {hours}",))
+            book.record(grade, Submission("ada", (text,), submitted=when))
+    return folder / "ps1"
+
+
+def granted(folder: Path, days: int) -> tuple[float | None, int]:
+    """The percentage of ada's term, and the days used, after the sheet's extensions are given."""
+    with existing_gradebook(folder, "tiny") as book:
+        parts = [part_of(book, "ps1", 1, days)]
+        for line in csv.DictReader(io.StringIO(extensions_csv(term(parts, 0, days), parts))):
+            removed, until = line["until"] == "none", line["until"]
+            book.decide(
+                [Decision("ada", "extension", until=until, text=line["reason"], removed=removed)]
+            )
+        (row,) = book.rows()
+        again = term([part_of(book, "ps1", 1, days)], 0, days)
+    (member,) = again.members
+    assert row.total is not None
+    assert member.percent == pytest.approx(row.total / 4 * 100, abs=0.001)
+    return member.percent, member.free_days_used
+
+
+def test_a_free_day_that_would_let_a_worse_submission_count_is_not_used(tmp_path: Path) -> None:
+    # In time after a day, the first submission would count: 25 %. Without it: 80 %, two days late.
+    folder = of_ada(tmp_path, "last in time", (0.5, 5), (2, 30))
+    assert granted(folder, 1) == (80, 0)
+
+
+def test_free_days_are_for_the_submission_that_counts_with_them(tmp_path: Path) -> None:
+    # The first with no day: 3.1 - 0.31 = 2.79; the second with two days: 3.48.
+    folder = of_ada(tmp_path, "best", (1.55, 10), (1.74, 40))
+    assert granted(folder, 2) == (87, 2)
+    assert granted(folder, 2) == (87, 2)
+
+
+def test_days_that_an_earlier_assignment_needs_later_are_taken_back(  # type: ignore[no-untyped-def]
+    sheet, cold_grader: Grader, gradebooks: list[Path], tmp_path: Path
+) -> None:
+    course = tmp_path / "course"
+    course.mkdir()
+    names = "".join(f'[[assignment]]\nname = "ps{n}"\nexercises = ["basics"]\n' for n in (1, 2, 3))
+    (course / "course.toml").write_text(f'overlay = "{TINY / "exercises"}"\n{names}', "utf-8")
+    file = tmp_path / "free.csv"
+
+    def grant() -> None:
+        sheet("--free-days", "1", "--extensions", str(file))
+        for folder in gradebooks:
+            ran = cold_grader("extend", folder, "--from", file, "--course", course)
+            assert (ran.code == 0) or "nothing to write" in ran.err, ran.err
+
+    grant()
+    with existing_gradebook(gradebooks[1], "tiny") as book:
+        assert {row.student: row.total for row in book.rows()}["ada"] == 3
+    with existing_gradebook(gradebooks[0], "tiny") as book:  # ps1 was late, after all
+        late = f"{DUE + timedelta(weeks=1, hours=5):%Y-%m-%dT%H:%M:%SZ}"
+        book.record(msgspec.structs.replace(grade_of("ada", 2, 2), submitted=late))
+    grant()
+    with existing_gradebook(gradebooks[1], "tiny") as book:
+        assert {row.student: row.total for row in book.rows()}["ada"] == 2.7
+
+
+def test_a_mark_without_a_time_uses_no_free_day(tmp_path: Path) -> None:
+    folder = of_ada(tmp_path, "last", (2, 5))
+    with existing_gradebook(folder, "tiny") as book:
+        book.policy = Policy(DUE, "us", "20%")
+        book.record(msgspec.structs.replace(grade_of("ada", 2, 2), late=True))
+        (member,) = term([part_of(book, "ps1", 1, 3)], 0, 3).members
+    assert (member.percent, member.free_days_used) == (80, 0)
+
+
+def test_who_left_is_not_in_the_sheet_also_if_everybody_else_submitted(
+    cold_grader: Grader, gradebooks: list[Path]
+) -> None:
+    with existing_gradebook(gradebooks[0], "tiny") as book:
+        book.record(grade_of("eve", 2, 2))
+    with existing_gradebook(gradebooks[2], "tiny") as book:
+        book.record(grade_of("bob", 2, 2))
+    ran = cold_grader("term", *gradebooks, "--course", TINY / "exercises")
+    assert "not in the sheet, since no longer on the roster: eve" in ran.out
+
+
+def test_a_share_is_by_the_students_own_maximum(tmp_path: Path) -> None:
+    with open_gradebook(tmp_path / "ps1", "tiny") as book:
+        book.exercises = EXERCISES
+        book.record(msgspec.structs.replace(grade_of("ada", 2, 0), max=2.0))
+        book.record(grade_of("bob", 2, 2))
+        found = term([part_of(book, "ps1", 1, 0)])
+    assert [one.percent for one in found.members] == [100, 100]
+
+
+def test_the_sheet_replaces_no_device_and_no_pipe(
+    cold_grader: Grader, gradebooks: list[Path], tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    ran = cold_grader("term", *gradebooks, "--out", pipe, "--course", TINY / "exercises")
+    assert (ran.code, "cannot be written: it is no plain file" in ran.err) == (2, True)
+    assert pipe.is_fifo()
+
+
 # --- properties ----------------------------------------------------------------------------------
 
 results = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(-30, 100))
@@ -231,8 +344,7 @@ def test_free_days_help_and_granting_them_changes_nothing(
             found = []
             for n, folder in enumerate(folders):
                 with existing_gradebook(folder, "tiny") as book:
-                    own = due_times(book.decisions())
-                    found.append(Part(f"ps{n}", book.rows(), book.policy, 1, own))
+                    found.append(part_of(book, f"ps{n}", 1, days))
             return found
 
         plain, freed = term(parts(), drop), term(parts(), drop, days)
