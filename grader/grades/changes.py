@@ -15,7 +15,7 @@ from grader.grades.privacy import pseudonyms
 from grader.records.decisions import LATE
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult
-from grader.records.rows import ABSENT, Adjustment, Person, Row, csv_line, number
+from grader.records.rows import ABSENT, EXCUSED, Adjustment, Person, Row, csv_line, number
 from grader.records.rows import corrected as corrected_words
 
 # The settings of a grading that can change points while the submission stays the same.
@@ -306,6 +306,8 @@ def _student(old: Row | None, new: Row | None, another_text: bool) -> StudentCha
         tuple(_exercises(old, new)),
         Person(row.person.id, row.person.name, row.person.email),
     )
+    if change.status_before == change.status_after == EXCUSED:
+        return None  # whatever is computed does not count
     same = (change.status_before, change.before) == (change.status_after, change.after)
     return None if same and not change.exercises else change
 

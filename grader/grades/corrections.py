@@ -27,8 +27,8 @@ EXPECTED = (
 )
 COLUMNS = Columns(
     "corrections",
-    ("student", "exercise", "points", "reason"),
-    ("set",),
+    ("student", "exercise", "reason"),
+    either=("points", "set"),
     aliases={"part": "exercise", "question": "exercise", "unit": "exercise"},
 )
 
@@ -142,7 +142,7 @@ def corrections_from(
         earlier = lines.setdefault((student, part), line)
         if earlier != line:
             raise CallError(f"line {earlier} already corrects {student} in {part}")
-        added, fixed = cells["points"], cells.get("set", "")
+        added, fixed = cells.get("points", ""), cells.get("set", "")
         if added and fixed:
             raise CallError("fill in points, to add, or set, to replace: not both")
         points = f"={fixed.removeprefix('=')}" if fixed else added

@@ -72,16 +72,20 @@ def rows_of(
         )
         until = due[student] if due is not None and student in due else extended_until(own)
         candidates = [
-            replace(
-                row,
-                grade=msgspec.structs.replace(grade, student=student),
-                lateness=late_by(policy, grade, until),
-                versions=len(found),
-            )
+            _with_lateness(replace(row, versions=len(found)), grade, policy, until)
             for grade in found
         ]
         rows.append(_counting(policy, candidates) if candidates else row)
     return rows
+
+
+def _with_lateness(row: Row, grade: Grade, policy: Policy | None, until: datetime | None) -> Row:
+    """The row with a grade; where the times are known, they decide whether it is late."""
+    late = late_by(policy, grade, until)
+    known = policy is not None and grade.submitted
+    mark = late is not None if known else grade.late
+    own = msgspec.structs.replace(grade, student=row.student, late=mark)
+    return replace(row, grade=own, lateness=late)
 
 
 def _moved(

@@ -19,7 +19,7 @@ from grader.records.times import read_time, shown_time, written_time
 
 NONE = "none"  # in a table of extensions: the extension is taken back
 PARTS = {"part": "exercise", "question": "exercise", "unit": "exercise", "text": "comment"}
-COMMENTS = Columns("comments", ("student", "comment"), ("exercise",), PARTS)
+COMMENTS = Columns("comments", ("student", "comment"), ("exercise",), aliases=PARTS)
 EXTENSIONS = Columns("extensions", ("student", "until"), ("assignment", "reason"))
 EXCUSES = Columns("excused students", ("student",), ("assignment", "reason"))
 

@@ -24,13 +24,15 @@ class Columns:
     table: str  # what the table holds, as in "a table of corrections"
     needed: Sequence[str]
     optional: Sequence[str] = ()
+    either: Sequence[str] = ()  # of these, a table has at least one
     aliases: Mapping[str, str] = field(default_factory=dict)  # other titles, and what they mean
 
     @property
     def header(self) -> str:
         """What the first line must be."""
+        needed = [*self.needed, *[" or ".join(self.either)] * bool(self.either)]
         more = f"; also {', '.join(self.optional)} if you like" if self.optional else ""
-        return f"its first line must name the columns {', '.join(self.needed)}, in any order{more}"
+        return f"its first line must name the columns {', '.join(needed)}, in any order{more}"
 
 
 def entries(
@@ -70,9 +72,10 @@ def _lines(
         raise CallError(f"{file} is empty: {columns.header}")
     (_, header), *rest = rows
     titles = [columns.aliases.get(cell.casefold(), cell.casefold()) for cell in header]
-    known = (*columns.needed, *columns.optional)
+    known = (*columns.needed, *columns.either, *columns.optional)
     twice = any(titles.count(column) > 1 for column in known)
-    if twice or not {*columns.needed} <= {*titles}:
+    lacks = columns.either and not {*columns.either} & {*titles}
+    if twice or lacks or not {*columns.needed} <= {*titles}:
         raise CallError(f"{file} is not a table of {columns.table}: {columns.header}")
     places = {column: titles.index(column) for column in known if column in titles}
     for line, cells in rest:

@@ -349,6 +349,16 @@ def _notes(parts: Sequence[Part], members: Sequence[Member]) -> Iterator[str]:
                 f"{part.name}: the points are not known, so the term has no percentage: "
                 f"{some_of(unknown)}; settle the conflict, or grade again"
             )
+        late = [
+            _called(s.row)
+            for _, s in rows
+            if s.row is not None and s.row.lateness is not None and not s.row.excused
+        ]
+        if late and part.policy is not None and part.policy.by == "lms":
+            yield (
+                f"{part.name}: late, in full here, since the learning platform subtracts: "
+                f"{some_of(late)}"
+            )
         unmarked = sum(bool(s.row.unmarked) for _, s in rows if s.row is not None and s.row.judged)
         if unmarked:
             yield f"{part.name}: questions are not marked yet, and count 0, for {unmarked}"

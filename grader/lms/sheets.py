@@ -181,7 +181,8 @@ def filled_in(
     """
     push = push_of(totals, column.known, sheet.digest)
     matched: list[Row] = []
-    done, closed, found, excused = 0, 0, 0, 0
+    done, found, excused = 0, 0, 0
+    closed: list[str] = []
     bare: list[str] = []
     graded: list[str] = []  # excused students who have a grade in the system
     for cells in lines:
@@ -200,8 +201,8 @@ def filled_in(
             bare += filter(None, [cells[column.name].strip()])  # Canvas also writes blank rows
             continue
         matched.append(row)
-        if column.closed(cells):
-            closed += 1
+        if column.closed(cells) and not (column.excused and push.overwrites(row.student)):
+            closed.append(called(row.student, shown(row.person.name)))
         elif push.writes(row.student, points, mark_in(cells[column.place])):
             cells[column.place] = column.form(points, cells)
             done += 1
@@ -217,7 +218,7 @@ def filled_in(
             *notes,
             f"{counted(done, 'row')} filled in, in the column {sheet.header[column.place]!r}",
             *([f"{counted(len(push.same), 'row')} had the same grade already"] * bool(push.same)),
-            *([f"{column.because}, and left unchanged: {counted(closed, 'row')}"] * bool(closed)),
+            *_closed(column, closed),
             *([f"{counted(excused, 'row')} excused: {column.excused}"] * bool(excused)),
             *([f"{EXCUSED_THERE}: {some_of(graded)}"] * bool(graded)),
             *about_changed(push, totals.rows),
@@ -226,6 +227,14 @@ def filled_in(
         ),
         push,
     )
+
+
+def _closed(column: Column, names: Sequence[str]) -> Iterator[str]:
+    """A line about the rows whose grade the system itself keeps."""
+    if names:
+        more = ": --overwrite NAME fills it in" if column.excused else ""
+        count = counted(len(names), "row")
+        yield f"{column.because}, and left unchanged: {count} ({some_of(names)}){more}"
 
 
 def push_of(totals: Totals, column: str, view: str = "") -> Push:

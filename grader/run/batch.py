@@ -85,6 +85,7 @@ def grade_into(
         if (folder / DATABASE).is_file():
             book = stack.enter_context(_sole(folder, order))
             if not replace:
+                _refuse_another(book, assignment)
                 _refuse_loss(book, [*kept, *_renamed(book, arrivals, roster)], exercises)
         submissions = arrivals.submissions
         if keeps_versions(order.course.policy(assignment)):
@@ -156,6 +157,7 @@ def grade_arrivals(
     with order.desk() as desk, _sole(folder, order) as book:
         exercises = order.course.select(order.only)
         if not replace:
+            _refuse_another(book, assignment)
             _refuse_loss(book, [grade.student for grade in book.grades()], exercises)
         _describe(book, order.course, exercises, assignment, roster)
         book.times = times
@@ -214,6 +216,16 @@ def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Perso
     graded = {grade.student for grade in book.grades()} - people.keys()
     gone = {who: person for who, person in book.people().items() if who in graded}
     return gone | {who: person for who, person in people.items() if person not in gone.values()}
+
+
+def _refuse_another(book: Gradebook, assignment: str) -> None:
+    """Raise `CallError` if a gradebook is of another assignment, with other rules and questions."""
+    if book.assignment and book.assignment != assignment:
+        raise CallError(
+            f"{book.folder} holds grades of the assignment {book.assignment}: pass --assignment "
+            f"{book.assignment}, or choose another --out; --replace would drop its due time and "
+            "questions"
+        )
 
 
 def _refuse_loss(book: Gradebook, students: Sequence[str], exercises: Sequence[str]) -> None:

@@ -253,7 +253,7 @@ def test_all_wrong_lines_are_named_in_one_message(cold_grader: Grader, book: Pat
 
 
 TABLES = {
-    "": "is empty: its first line must name the columns student, exercise, points, reason",
+    "": "is empty: its first line must name the columns student, exercise, reason, points or set",
     "ada,weigh,1,typo\n": "is not a table of corrections: its first line must name the columns",
     "student,exercise,points\nada,weigh,1\n": "is not a table of corrections",
     "student,student,exercise,points,reason\n": "is not a table of corrections",
@@ -312,7 +312,7 @@ def test_a_stricter_test_after_a_correction_leaves_no_negative_points(
     assert cold_grader("report", book, "--course", TINY).code == 0
     assert f"weigh: {line.strip()}" in (book / "report.html").read_text("utf-8")
     page = (book / "feedback" / "ada.html").read_text("utf-8")
-    assert "−0.9: late (this counts −0.833: points are never below 0)" in page
+    assert "−0.9: late (this counts −0.83: points are never below 0)" in page
     export = ("export", book, "--to", "gradescope", "--course", TINY)
     assert cold_grader(*export).code == 0
     results = json.loads((book / "gradescope" / "ada" / "results.json").read_bytes())

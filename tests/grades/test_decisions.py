@@ -6,8 +6,10 @@ import csv
 import json
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grader.grades.changes import LATENESS
@@ -16,7 +18,7 @@ from grader.intake import Submission
 from grader.wire import SourceText
 from tests.cli.test_streams import read_only
 from tests.conftest import Grader
-from tests.grades.conftest import totals
+from tests.grades.conftest import DUE, totals
 from tests.grades.test_gradebook import grade_of
 
 # --- lateness ------------------------------------------------------------------------------------
@@ -109,6 +111,9 @@ def test_a_table_adds_in_one_column_and_sets_in_another(  # type: ignore[no-unty
     )
     assert decide("adjust", "--from", str(file))[0] == 0
     assert totals(book) == {"ada": 7, "bob": 3.2, "cleo": 3, "hw1": 0, "zoe": 0}
+    file.write_text("student,exercise,set,reason\nada,essay,5,better\n")
+    assert decide("adjust", "--from", str(file))[0] == 0
+    assert totals(book)["ada"] == 8
     file.write_text("student,part,points,set,reason\nada,essay,1,4,both\n")
     code, told = decide("adjust", "--from", str(file))
     assert (code, "not both" in told) == (2, True)
@@ -282,6 +287,35 @@ def test_an_old_gradebook_that_may_not_be_written_can_be_read(  # type: ignore[n
     assert (ended, told in said) == (code, True), said
     with closing(sqlite3.connect(book / "grades.db")) as old:
         assert old.execute("SELECT count(*) FROM adjustments").fetchone() == (1,)
+
+
+# --- what the same folder is graded for ----------------------------------------------------------
+
+
+def test_a_gradebook_of_an_assignment_does_not_become_one_of_the_whole_course(
+    grader: Grader, book: Path, course: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "ada.py").write_text("x = 1\n", "utf-8")
+    before = totals(book)
+    ran = grader("grade", tmp_path / "ada.py", "--out", book, "--course", course, "--seed", "s")
+    assert (ran.code, "holds grades of the assignment ps1: pass --assignment ps1" in ran.err) == (
+        2,
+        True,
+    )
+    assert totals(book) == before
+
+
+def test_where_times_are_known_the_mark_of_the_system_does_not_count(  # type: ignore[no-untyped-def]
+    decide, book: Path
+) -> None:
+    with existing_gradebook(book, "tiny") as opened:
+        early = f"{DUE - timedelta(days=9):%Y-%m-%dT%H:%M:%SZ}"
+        grade = msgspec.structs.replace(grade_of("cleo", 2, 1), late=True, submitted=early)
+        opened.record(grade)
+        opened.write_files()
+    with (book / "gradebook.csv").open(newline="") as file:
+        late = {line["student"]: line["late"] for line in csv.DictReader(file)}
+    assert (late["cleo"], late["bob"]) == ("", "late")
 
 
 # --- what changed --------------------------------------------------------------------------------

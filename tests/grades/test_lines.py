@@ -100,6 +100,17 @@ def test_canvas_gets_totals_with_penalties_and_excuses(
         "cleo Cleo: 2 there, 3 in this gradebook",
     ):
         assert line in told
+    decide("excuse", "ada", "--undo")
+    (tmp_path / "canvas.csv").write_text(CANVAS.replace("s0,,A,", "s0,,A,EX"), "utf-8")
+    call = (
+        "export", "--to", "canvas", "--into", str(tmp_path / "canvas.csv"), "--out",
+        str(tmp_path / "up.csv"), "--column", "PS1",
+    )  # fmt: skip
+    told = decide(*call)[1]
+    assert "excused in Canvas, and left unchanged: 1 row (ada Ada): --overwrite NAME fills" in told
+    decide(*call, "--overwrite", "ada")
+    assert "Ada,,s0,,A,3" in (tmp_path / "up.csv").read_text("utf-8")
+    decide("excuse", "ada")
     (tmp_path / "canvas.csv").write_text(CANVAS.replace("s0,,A,", "s0,,A,9"), "utf-8")
     code, told = decide(
         "export", "--to", "canvas", "--into", str(tmp_path / "canvas.csv"), "--out",

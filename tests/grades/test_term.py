@@ -211,6 +211,14 @@ def test_the_sheet_may_have_no_names(sheet) -> None:  # type: ignore[no-untyped-
     )
 
 
+def test_late_work_that_the_learning_platform_punishes_is_named(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    folder = assignment(tmp_path, 1, {"ada": (2, 2, 30)}, by="lms")
+    ran = cold_grader("term", folder, "--course", TINY / "exercises")
+    assert "ps1: late, in full here, since the learning platform subtracts: ada Ada" in ran.out
+
+
 # --- free days, once more ------------------------------------------------------------------------
 
 
