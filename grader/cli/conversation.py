@@ -25,7 +25,6 @@ from grader.cli.grade import written
 from grader.course.course import Course
 from grader.lms import SYSTEMS
 from grader.lms.system import Part, ResultFiles, Table, totals, unjudged, write_results
-from grader.records.decisions import LATE, TOTAL
 from grader.records.faults import CallError
 from grader.records.files import write_whole
 from grader.records.rows import listed, some_of
@@ -353,14 +352,21 @@ def export(
 
 def _left_out(rows: Sequence[Row], exported: Sequence[Row]) -> Iterator[str]:
     """A line about points that belong to the whole gradebook, if only a part is exported."""
-    given = {row.student: {a.part for a in row.adjustments} for row in exported}
     lost = [
         row.student
-        for row in rows
-        if {a.part for a in row.adjustments if row.counting(a)} - given[row.student] & {TOTAL, LATE}
+        for row, part in zip(rows, exported, strict=True)
+        if _beyond(row) - _beyond(part)
     ]
     if lost:
-        yield f"corrections of the whole are not in this part: {some_of(lost)}"
+        yield (
+            "points of whole units, questions, the total or lateness are not in this part: "
+            f"{some_of(lost)}"
+        )
+
+
+def _beyond(row: Row) -> set[str]:
+    """The parts of a row with points, apart from exercises."""
+    return {line.part for line in row.lines if line.points and line.part not in row.points}
 
 
 def _put(table: bytes, path: Path, into: Path | None) -> str:

@@ -15,7 +15,6 @@ from grader.course.course import Course
 from grader.feedback.terminal import print_plain, safe
 from grader.grades.changes import (
     ANOTHER_TEXT,
-    LATENESS,
     REWEIGHTED,
     Changes,
     ExerciseChange,
@@ -65,6 +64,10 @@ FOLLOWING = {
     "skipped": "later tests, skipped now because of these changes: {}",
     "passed": "later tests, skipped before and passed now: {}",
 }
+STILL_SET = (
+    "a person set the points to {}{}, whatever is computed. If the corrected fault is fixed now, "
+    "remove the correction with 0"
+)
 STILL_CORRECTED = (
     "{} still counts on top{}. If the corrected fault is fixed now, remove the correction with 0"
 )
@@ -222,7 +225,7 @@ def _losses(console: Console, one: ExerciseLosses) -> None:
         print_plain(console, f"tests that did not run: lost {number(one.skipped)}", indent=4)
     if one.correction is not None:
         print_plain(console, _correction(None, one.correction), indent=4)
-        if one.counting != one.correction.points:
+        if not one.correction.sets and one.counting != one.correction.points:
             print_plain(console, limited(one.correction.points, one.counting), "yellow", indent=4)
 
 
@@ -292,14 +295,16 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
         one = change.corrected_after
         reason = f" ({one.reason})" if one.reason else ""
         text = STILL_CORRECTED.format(f"the correction by {with_sign(one.points)}", reason)
+        text = STILL_SET.format(number(one.points), reason) if one.sets else text
         print_plain(console, text, "yellow", indent=4)
-    if change.corrected_after is not None and change.counting != change.corrected_after.points:
-        text = limited(change.corrected_after.points, change.counting)
+    after = change.corrected_after
+    if after is not None and not after.sets and change.counting != after.points:
+        text = limited(after.points, change.counting)
         print_plain(console, text, "yellow", indent=4)
     if change.reweighted:
         print_plain(console, REWEIGHTED, indent=4)
-    if change.penalised:
-        print_plain(console, LATENESS, indent=4)
+    if change.penalty:
+        print_plain(console, change.penalty, indent=4)
     for test in change.tests:
         if not test.follows:
             print_plain(console, test.words, indent=4)
@@ -314,7 +319,7 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
 def _correction(before: Adjustment | None, after: Adjustment | None) -> str:
     if after is None:
         return "the correction was removed"
-    instead = f" instead of {before.words}" if before else ""
+    instead = f" instead of {before.words.removeprefix('=')}" if before else ""
     reason = f": {after.reason}" if after.reason else ""
     return f"{corrected(after)}{instead}{reason}"
 

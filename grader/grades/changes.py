@@ -23,6 +23,7 @@ DECIDING = ("seed", "course", "torch", "isolation", "device")
 SECRET = frozenset({"seed"})  # settings whose change is reported without their values
 
 REWEIGHTED = "the weights of its tests changed"
+SHARED_OUT = "the penalty is a share of points that changed"
 LATENESS = "the due time, the rule, an extension or the time of submission changed"
 ANOTHER_TEXT = "another submission"
 
@@ -74,7 +75,7 @@ class ExerciseChange:
     corrected_before: Adjustment | None
     corrected_after: Adjustment | None
     counting: float  # the points by which the correction changes the total: see `Row.counting`
-    penalised: bool = False  # whether this is about lateness, and no person changed it
+    penalty: str = ""  # why a penalty changed that no person changed
 
     @property
     def gained(self) -> float | None:
@@ -86,7 +87,7 @@ class ExerciseChange:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The changes that decided the points, in words; the tests that follow are left out."""
-        weights = (REWEIGHTED,) * self.reweighted + (LATENESS,) * self.penalised
+        weights = (REWEIGHTED,) * self.reweighted + (self.penalty,) * bool(self.penalty)
         return (*weights, *(test.words for test in self.tests if not test.follows))
 
 
@@ -322,7 +323,8 @@ def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
         if before != after:
             results = _result(old, name), _result(new, name)
             corrected = new.correction(name)
-            penalised = name == LATE and corrected == old.correction(name)
+            same_rule = old.lateness == new.lateness
+            penalty = (SHARED_OUT if same_rule else LATENESS) if name == LATE else ""
             yield ExerciseChange(
                 name,
                 before,
@@ -332,7 +334,7 @@ def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
                 old.correction(name),
                 corrected,
                 new.counting(corrected) if corrected else 0.0,
-                penalised,
+                penalty if corrected == old.correction(name) else "",
             )
 
 

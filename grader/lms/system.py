@@ -140,9 +140,15 @@ def totals(
     rows: Sequence[Row], what: Part, column: str | None = None, past: Past | None = None
 ) -> Totals:
     """The data for a table with these rows and the exported part of the course."""
-    own = [narrowed(row, what.exercises) for row in rows]
+    own = part_of(rows, what)
     most = max((row.max for row in own if row.max is not None), default=0.0)
     return Totals(own, what.exercises, what.title, what.most(most), what.scale(most), column, past)
+
+
+def part_of(rows: Sequence[Row], what: Part) -> Sequence[Row]:
+    """The rows of the exported part; the rows themselves if all graded exercises are exported."""
+    graded = {one.name for row in rows if row.grade is not None for one in row.grade.exercises}
+    return rows if graded <= {*what.exercises} else [narrowed(row, what.exercises) for row in rows]
 
 
 def unjudged(rows: Sequence[Row]) -> Iterator[str]:
@@ -182,7 +188,7 @@ def write_results(
 
     Raises `CallError` if `to` is not empty.
     """
-    own = (narrowed(row, what.exercises) for row in rows)
+    own = part_of(rows, what)
     graded = {row.student: row for row in own if row.judged and row.grade is not None}
     stems = file_stems(graded)
     require_empty(to)

@@ -279,13 +279,12 @@ def _lost(earned: int, share: int) -> int:
 
 
 def narrowed(row: Row, exercises: Collection[str]) -> Row:
-    """The row with only these exercises, and the sums of their points.
+    """The row with only these exercises, which are a part of those that were graded.
 
-    If that leaves out an exercise, also questions, corrections of the total and lateness are left
-    out, because these belong to the whole.
+    Questions, corrections of the total and lateness belong to the whole, and are left out.
     """
-    if row.grade is None or {e.name for e in row.grade.exercises} <= {*exercises}:
-        return row
+    if row.grade is None:
+        return replace(row, adjustments=(), questions={}, lateness=None)
     kept = tuple(e for e in row.grade.exercises if e.name in exercises)
     grade = msgspec.structs.replace(
         row.grade,

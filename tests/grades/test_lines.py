@@ -302,3 +302,40 @@ def test_a_page_ends_with_the_courses_words_on_how_to_ask_again(
     page = (decided / "feedback" / "bob.html").read_text("utf-8")
     assert "Write to &lt;staff@x.edu&gt; within a week." in page
     assert "Graded with attention-grader" in page
+
+
+def test_a_correction_that_sets_points_is_told_as_one(
+    decide: Decide, cold_grader: Grader, decided: Path, course: Path, tmp_path: Path
+) -> None:
+    assert "points are never below 0" not in decide("explain", "bob")[1]
+    before = tmp_path / "before"
+    before.mkdir()
+    (before / "grades.db").write_bytes((decided / "grades.db").read_bytes())
+    decide("adjust", "bob", "weigh", "=1.8", "--reason", "read again")
+    ran = cold_grader("diff", before, decided, "--course", course)
+    assert (
+        "  weigh  1.5 → 1.8\n    set to 1.8 instead of 1.5: read again\n"
+        "  late  -0.7 → -0.73\n    the penalty is a share of points that changed\n"
+    ) in ran.out
+    assert "never below 0" not in ran.out
+
+
+def test_a_part_of_a_gradebook_has_nothing_of_the_whole_and_a_line_says_so(
+    decided: Path, decide: Decide, course: Path
+) -> None:
+    text = (course / "course.toml").read_text("utf-8")
+    part = '[[assignment]]\nname = "part"\nexercises = ["center"]\n\n[[manual]]'
+    (course / "course.toml").write_text(text.replace("[[manual]]", part), "utf-8")
+    code, told = decide("export", "--to", "csv", "--assignment", "part", "--out", "-")
+    assert code == 0
+    lines = {
+        line["student"]: line for line in csv.DictReader(told.partition("\n\n")[0].splitlines())
+    }
+    assert {name: line["total"] for name, line in lines.items()} == {
+        "ada": "", "bob": "2", "cleo": "2", "hw1": "2", "zoe": "",
+    }  # fmt: skip
+    assert "essay" not in lines["bob"]
+    assert (
+        "points of whole units, questions, the total or lateness are not in this part: "
+        "bob, hw1, zoe" in told
+    )
