@@ -76,11 +76,11 @@ class Push:
         """Whether nothing is there, or what the kit wrote, or what the user wants to replace."""
         before = self._before(student)
         ours = there is None or (before is not None and _alike(there, before))
-        return ours or self.overwrites(student)
+        return ours or self._past.overwrite_all or self.is_named(student)
 
-    def overwrites(self, student: str) -> bool:
-        """Whether the user wants to replace whatever is there."""
-        return self._past.overwrite_all or student in self._past.overwrite
+    def is_named(self, student: str) -> bool:
+        """Whether the user named this student, to replace whatever is there."""
+        return student in self._past.overwrite
 
     def _before(self, student: str) -> float | None:
         """The grade that the kit wrote before this view of the system."""

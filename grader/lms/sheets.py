@@ -201,7 +201,7 @@ def filled_in(
             bare += filter(None, [cells[column.name].strip()])  # Canvas also writes blank rows
             continue
         matched.append(row)
-        if column.closed(cells) and not (column.excused and push.overwrites(row.student)):
+        if column.closed(cells) and not (column.excused and push.is_named(row.student)):
             closed.append(called(row.student, shown(row.person.name)))
         elif push.writes(row.student, points, mark_in(cells[column.place])):
             cells[column.place] = column.form(points, cells)
