@@ -22,7 +22,7 @@ import os
 import pkgutil
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -397,9 +397,24 @@ def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tupl
             problems.append(f"{file.name}: {error}")
         except OSError as error:
             problems.append(f"{file.name}: {reason(error)}")
-    if not sources:
+    own = _without_engine(sources)
+    if not own:
         problems += others
-    return tuple(sources), _the_first(problems)
+    return own, _the_first(problems)
+
+
+# A file of the kit's engine, of which every student's folder holds a copy.
+_ENGINE, _IN_ENGINE = "grader", "guest/server.py"
+
+
+def _without_engine(sources: Sequence[SourceText]) -> tuple[SourceText, ...]:
+    """The files, except copies of the engine: to look through them would cost a student time."""
+    copies = tuple(
+        source.name.removesuffix(_IN_ENGINE)
+        for source in sources
+        if f"/{source.name}".endswith(f"/{_ENGINE}/{_IN_ENGINE}")
+    )
+    return tuple(source for source in sources if not source.name.startswith(copies))
 
 
 def _source(name: str, data: bytes) -> SourceText:

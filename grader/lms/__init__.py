@@ -1,6 +1,6 @@
 """Other systems: they send submissions, receive grades, or run the grader.
 
-One module describes one system; otter has three modules, and GitHub two. A module reads the
+One module describes one system; otter has three modules, and Classroom 50 two. A module reads the
 system's downloads, writes grades and a bundle for the system, and defines the command by which the
 system runs the grader. The commands read the table `SYSTEMS`. To add a system, add a module and one
 line here (see README.md). This room computes no points, and imports no command.
@@ -23,10 +23,10 @@ MODULES = (
     "gradescope",
     "nbgrader",
     "otter",
-    "classroom",
+    "classroom50",
 )
 
-# A student's repository on GitHub holds only the module that its workflow runs.
+# Classroom 50's autograder holds only the module that runs there.
 SYSTEMS: tuple[System, ...] = tuple(
     import_module(f"{__name__}.{module}").SYSTEM
     for module in MODULES

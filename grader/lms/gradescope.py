@@ -6,8 +6,6 @@ In Gradescope's container, the bundle grades a submission and writes ``results.j
 from __future__ import annotations
 
 import math
-import re
-import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,12 +16,12 @@ import msgspec
 from grader import __version__
 from grader.course.course import Course
 from grader.feedback import terminal
-from grader.feedback.pictures.text import drawn
-from grader.feedback.verdict import Finding, Verdict, verdict_of
+from grader.feedback.verdict import Verdict, verdict_of
 from grader.feedback.visible import for_students
 from grader.intake import read_submission
 from grader.intake.downloads import Downloads, Upload
 from grader.intake.files import FileItem
+from grader.lms.markdown import block, explained, paragraphs, plain
 from grader.lms.system import Bundle, Host, ResultFiles, System, grade_one
 from grader.records.bundles import bundled, require_free, write_sums
 from grader.records.faults import CallError, HostFault
@@ -38,6 +36,7 @@ from grader.records.times import sensible
 from grader.release import texts
 from grader.release.courses import carried_seed, carry, load_carried
 from grader.release.engine import copy_engine
+from grader.release.pins import CONSTRAINTS, pins
 from grader.release.texts import licence, write_text
 from grader.sandbox.budget import WALL_FACTOR
 
@@ -143,15 +142,8 @@ def _text(value: Any) -> str:
 # --- a grade as ``results.json`` -----------------------------------------------------------------
 #
 # One entry for each test. Gradescope shows public tests at once, and hidden tests when grades are
-# published. Therefore no entry contains a text that students may not read. Text from a submission
-# goes into indented blocks, where neither Markdown nor HTML applies.
+# published. Therefore no entry contains a text that students may not read.
 
-WIDTH = 72  # characters of a picture
-
-FOLLOWING = (
-    "This follows from a mistake in `{}`. Fix that first: if this test then passes, nothing else "
-    "is wrong here."
-)
 ABOUT_FILES = "About your files:"
 
 
@@ -205,7 +197,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
     return Results(
         round(sum(exercise.points for exercise in exercises), 3),
         float(round(grade.seconds)),  # its digits would tell a submission about the machine
-        _paragraphs(ABOUT_FILES, _block("\n".join(about_files))) if about_files else "",
+        paragraphs(ABOUT_FILES, block("\n".join(about_files))) if about_files else "",
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
         tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, verdict_of(each))),
     )
@@ -221,12 +213,12 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
         return results
     counting = [(line, scaled(line.points, scale)) for line in lines]
     said = [_said(line, points, row) for line, points in counting]
-    said += [f"In points of the course: {_plain(line)}" for line in row.limits]
+    said += [f"In points of the course: {plain(line)}" for line in row.limits]
     said += [
-        _paragraphs(f"A comment{f' on {one.part}' if one.part else ''}:", _block(one.text))
+        paragraphs(f"A comment{f' on {one.part}' if one.part else ''}:", block(one.text))
         for one in row.comments
     ]
-    output = _paragraphs(*said, results.output)
+    output = paragraphs(*said, results.output)
     score = max(0.0, round(results.score + sum(points for _, points in counting), 3))
     return msgspec.structs.replace(results, score=score, output=output)
 
@@ -234,11 +226,11 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
 def _said(line: Line, points: float, row: Row) -> str:
     """What a line says, with its points in Gradescope."""
     if line.kind == "late":
-        return f"{_plain(row.lateness.words if row.lateness else 'late').capitalize()}: {points:+g}"
+        return f"{plain(row.lateness.words if row.lateness else 'late').capitalize()}: {points:+g}"
     correction = row.correction(line.part)
     doing = "Marked" if line.kind == "marked" else "Corrected"
-    reason = _block(correction.reason) if correction is not None else ""
-    return _paragraphs(f"{doing} by your instructor: {line.part} {points:+g}", reason)
+    reason = block(correction.reason) if correction is not None else ""
+    return paragraphs(f"{doing} by your instructor: {line.part} {points:+g}", reason)
 
 
 def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
@@ -253,43 +245,10 @@ def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
             status="passed" if finding.status == "passed" else "failed",
             # With "hidden", Gradescope would hide the total even after grades are published.
             visibility="after_published" if finding.hidden else "visible",
-            output=_output(finding) if finding.status != "passed" else "",
+            output=explained(finding) if finding.status != "passed" else "",
             score=finding.points if paid else None,
             max_score=finding.max if paid else None,
         )
-
-
-def _output(finding: Finding) -> str:
-    mistake, picture = finding.mistake, finding.picture if finding.is_best_picture else None
-    return _paragraphs(
-        f"**{_plain(mistake.heading)}**" if mistake else "",
-        f"*{_plain(mistake.hint)}*" if mistake and mistake.hint else "",
-        finding.wording.sentence,
-        _block(finding.message),
-        _block(drawn(picture, width=WIDTH) or "") if picture else "",
-        FOLLOWING.format(mistake.follows) if mistake and mistake.follows else "",
-    )
-
-
-# --- Markdown ------------------------------------------------------------------------------------
-
-
-def _paragraphs(*parts: str) -> str:
-    return "\n\n".join(part for part in parts if part)
-
-
-def _block(text: str) -> str:
-    """Text as an indented block.
-
-    Text in a fenced block could close the fence. Text in an indented block cannot end the block.
-    """
-    return textwrap.indent(terminal.safe(text).strip("\n").rstrip(), "    ", lambda _: True)
-
-
-def _plain(text: str) -> str:
-    """A text by the course's author, with all Markdown escaped except code between backticks."""
-    one_line = " ".join(text.split())
-    return re.sub(r"(`[^`]*`)|([\\*_\[\]<>#|~&])", lambda m: m[1] or f"\\{m[2]}", one_line)
 
 
 # --- grading inside Gradescope's container -------------------------------------------------------
@@ -394,7 +353,8 @@ def release_gradescope(
         written = {
             carried_seed(course): f"{seed}\n",
             "README.md": _readme(course),
-            "pyproject.toml": texts.pyproject(jails=True),
+            "pyproject.toml": (project := texts.pyproject(jails=True)),
+            CONSTRAINTS: pins(project),
             "LICENSE": licence(),
             **{name: texts.as_it_is(f"gradescope/{name}", __package__) for name in PROGRAMS},
         }

@@ -18,7 +18,7 @@ from grader.records.files import drafted, require_empty
 from grader.records.grade import scaled
 from grader.records.rows import ABSENT, Row, called, counted, narrowed
 
-if TYPE_CHECKING:  # a student's repository on GitHub has this module, but not these rooms
+if TYPE_CHECKING:  # Classroom 50's autograder has this module, but not these rooms
     from grader.grades.exported import Past, Push
     from grader.intake import Submission
     from grader.records.grade import Grade

@@ -201,7 +201,7 @@ WRITING = [
     "export GRADES --to csv",
     "export GRADES --to gradescope",
     "export GRADES --to csv --anonymous --out -",
-    "release classroom --to GRADES/new",
+    "release classroom50 --to GRADES/new",
     "new course GRADES/new",
 ]
 

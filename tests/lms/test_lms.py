@@ -26,7 +26,7 @@ room = find_spec("grader.lms")
 sys.modules["grader.lms"] = lms = module_from_spec(room)
 lms.__path__.append(os.environ["ROOM"])
 table = open(room.origin, encoding="utf-8").read()
-exec(table.replace('"classroom",', '"classroom", "ilias",'), vars(lms))
+exec(table.replace('"classroom50",', '"classroom50", "ilias",'), vars(lms))
 from grader.cli import main
 main()
 """

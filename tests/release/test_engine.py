@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from grader.course.course import Course
-from grader.lms.classroom_repository import STEP_MODULES
+from grader.lms.classroom50_bundle import RUNNER_MODULES
 from grader.release.engine import FOR_STUDENTS, INSTRUCTORS, copy_engine
 from grader.release.student import write_student_bundle
 from tests.support.environments import make_environment, run
@@ -60,15 +60,16 @@ def test_nothing_in_a_bundle_imports_what_is_not_in_it(desk: dict[str, Module]) 
     )
 
 
-def test_a_repository_of_classroom_lacks_only_what_writes_repositories(tmp_path: Path) -> None:
-    copy_engine(tmp_path / "grader", (*FOR_STUDENTS, *STEP_MODULES))
+def test_an_autograder_for_classroom_50_lacks_only_what_writes_it(tmp_path: Path) -> None:
+    copy_engine(tmp_path / "grader", (*FOR_STUDENTS, *RUNNER_MODULES))
     held = modules_of(tmp_path / "grader")
     missing = {name for module in held.values() for name in imports_of(module, WHOLE) - held.keys()}
-    assert missing == {"lms.classroom_repository"}
+    assert missing == {"lms.classroom50_bundle"}
     assert {name for name, module in held.items() if module.room in INSTRUCTORS_ROOMS} == {
         "lms",
         "lms.system",
-        "lms.classroom",
+        "lms.markdown",
+        "lms.classroom50",
     }
 
 
@@ -92,7 +93,7 @@ def reached(modules: dict[str, Module], starts: set[str]) -> Iterator[str]:
 
 def test_the_lists_of_what_a_bundle_holds_name_what_is_there() -> None:
     rooms = {module.room for module in WHOLE.values()}
-    assert {*FOR_STUDENTS, *INSTRUCTORS, *STEP_MODULES} <= rooms | WHOLE.keys()
+    assert {*FOR_STUDENTS, *INSTRUCTORS, *RUNNER_MODULES} <= rooms | WHOLE.keys()
 
 
 def test_a_bundle_asks_to_install_what_it_imports(desk: dict[str, Module]) -> None:
@@ -108,7 +109,7 @@ def test_a_bundle_asks_to_install_what_it_imports(desk: dict[str, Module]) -> No
 def test_the_whole_engine_goes_where_submissions_are_graded(tmp_path: Path) -> None:
     copy_engine(tmp_path / "grader")
     assert modules_of(tmp_path / "grader").keys() == WHOLE.keys()
-    assert (tmp_path / "grader" / "lms" / "templates" / "classroom.yml").is_file()
+    assert (tmp_path / "grader" / "lms" / "templates" / "classroom50" / "autograder.py").is_file()
 
 
 # --- its commands, with nothing of the clone on the path -----------------------------------------

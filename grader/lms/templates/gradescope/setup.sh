@@ -43,6 +43,8 @@ fi
 if [ -f "$source/pip.conf" ]; then
   export PIP_CONFIG_FILE="$source/pip.conf"
 fi
+# The versions are those with which the bundle was made. Delete a line there to get the newest.
+export PIP_CONSTRAINT="$source/constraints.txt"
 "$environment/bin/python" -m pip install --disable-pip-version-check "$source"
 
 # Print the isolation layers into the log of the build. Each result also names the active layers.

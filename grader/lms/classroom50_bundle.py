@@ -1,0 +1,83 @@
+"""Writes what an assignment on Classroom 50 needs: the autograder, the template, its settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from grader.course.course import Course
+from grader.records.bundles import bundled, require_free, write_sums
+from grader.records.files import files_in
+from grader.release import texts
+from grader.release.engine import FOR_STUDENTS
+from grader.release.pins import CONSTRAINTS, pins
+from grader.release.student import write_student_bundle
+
+# The modules that the runner needs in addition to those for the student's commands.
+RUNNER_MODULES = ("cli.host", "lms.system", "lms.markdown", "lms.classroom50")
+PYTHON = "3.12"  # the bundle's libraries exist for it; Classroom 50's own default is newer
+LONGEST = 39  # characters of a name on Classroom 50
+
+
+def release_classroom50(
+    course: Course,
+    to: Path,
+    report: Callable[[str], None] = lambda _: None,
+    *,
+    torch_index: str | None = None,
+    replace: bool = False,
+    jobs: int = 1,
+) -> list[Path]:
+    """Write the autograder and the template into `to`, and return the files.
+
+    `torch_index` is the address of a second package index for pip. Raises `CallError` as
+    `write_student_bundle` does. The same course gives the same bytes.
+    """
+    require_free(to, replace)
+    with bundled(to) as draft:
+        beside = {
+            "autograder.py": texts.as_it_is("classroom50/autograder.py", __package__),
+            CONSTRAINTS: pins(texts.pyproject()),
+        }
+        if torch_index:
+            beside["pip.conf"] = f"[global]\nextra-index-url = {torch_index}\n"
+        write_student_bundle(
+            course,
+            draft / "autograder",
+            report,
+            jobs=jobs,
+            texts_beside=beside,
+            notebooks=False,
+            engine=(*FOR_STUDENTS, *RUNNER_MODULES),
+        )
+        # The second bundle takes its recordings from the cache.
+        readme = texts.readme(course) + texts.as_it_is("classroom50/submit.md", __package__)
+        write_student_bundle(
+            course, draft / "template", jobs=jobs, texts_beside={"README.md": readme}
+        )
+        texts.write_text(draft / "runtime.json", json.dumps({"python": PYTHON}) + "\n")
+        texts.write_text(draft / "README.md", _readme(course))
+        write_sums(draft)
+        names = files_in(draft)
+    return [to / name for name in names]
+
+
+def _readme(course: Course) -> str:
+    assigned = course.assigned
+    due = course.local(assigned.due) if assigned is not None and assigned.due is not None else None
+    return texts.template(
+        "classroom50/README.md",
+        __package__,
+        title=texts.full_title(course),
+        called=(assigned.heading if assigned is not None else course.file.title).replace('"', "'"),
+        slug=slug(assigned.name if assigned is not None else course.name),
+        due=f" --due {due.isoformat()}" if due is not None else "",
+    )
+
+
+def slug(name: str) -> str:
+    """The name of an assignment on Classroom 50: lower-case letters, digits and hyphens."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST].strip("-")
+    return plain if len(plain) > 1 else f"{plain or 'a'}-1"
