@@ -71,6 +71,10 @@ TorchIndexOption = Annotated[
 @release.command("student", epilog="Example: grader release student --to attention/")
 def release_student(
     to: ToOption,
+    github: Annotated[
+        bool,
+        typer.Option("--github", help="Add a workflow that runs the checks at every push."),
+    ] = False,
     replace: ReplaceOption = False,
     assignment: AssignmentOption = None,
     jobs: JobsOption = None,
@@ -81,12 +85,19 @@ def release_student(
     Runs every public check on the references and on all known mistakes, and records the results.
     This takes minutes the first time, and later seconds, until the course or the kit changes. The
     bundle holds the recordings instead of the solutions. With --assignment, the bundle holds whole
-    units, because a unit is one file.
+    units, because a unit is one file. With --github, students can change the workflow: its results
+    are for learning, and marks come from `grader grade`.
     """
-    from grader.release.student import write_student_bundle as write
+    from grader.release.github import workflow_texts
+    from grader.release.student import write_student_bundle
 
-    count = _recorded(write, _opened(course, "student", assignment), to, replace, jobs)
+    opened = _opened(course, "student", assignment)
+    beside = workflow_texts(opened) if github else None
+    write = partial(write_student_bundle, texts_beside=beside)
+    count = _recorded(write, opened, to, replace, jobs)
     print(f"{count} files in {to}; try it as a student would: see {to / 'README.md'}")
+    if github:
+        print("push them to GitHub, as a template repository; give marks with grader grade")
 
 
 # --- for a system --------------------------------------------------------------------------------

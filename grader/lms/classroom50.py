@@ -124,7 +124,7 @@ def _not_in_the_runner(name: str) -> str:
 def release_body(course: Course, verdicts: Sequence[Verdict], summary: str) -> str:
     """The results as Markdown: a line for each unit, then the failing checks of each exercise."""
     begun = [one for one in verdicts if one.state == "unsolved"]
-    parts = [f"# {plain(summary)}", ELSEWHERE, _table(course, verdicts)]
+    parts = [f"# {plain(summary)}", ELSEWHERE, *[_table(course, verdicts)] * bool(verdicts)]
     left = MOST_OF_BODY
     for verdict in begun:
         text = _about(verdict)
@@ -177,7 +177,8 @@ def check_for_classroom50(checkout: Path) -> None:
     try:
         read_answers(checkout, course)
     except CallError as error:
-        _report(course, checkout, (), f"{NO_ANSWERS}: {error}")
+        why = str(error).replace(str(checkout), "the repository")
+        _report(course, checkout, (), f"{NO_ANSWERS}: {why}")
         return
     with open_checker(course, course.asked, checkout) as checker:
         try:

@@ -897,6 +897,20 @@ def test_a_roster_is_read_as_any_program_writes_it(tmp_path: Path, data: str | b
     assert not roster.notes
 
 
+def test_a_clones_copy_of_the_engine_is_no_answer(tmp_path: Path, tiny: Course) -> None:
+    """To look through its files took a student's time, and ended a short limit without points."""
+    clone = {"exercises/basics.py": TEXT, "grader/guest/server.py": "", "grader/mine.py": TEXT}
+    own = {"grader/basics.py": TEXT, "helpers/grader/mine.py": TEXT}
+    place = folder(tmp_path / "all", {f"ada/{name}": text for name, text in clone.items()})
+    folder(place, {f"bob/{name}": text for name, text in own.items()})
+    (place / "eve.zip").write_bytes(zipped({f"kit/{name}": text for name, text in clone.items()}))
+    assert files_of(take_in([place], tiny)) == {
+        "ada": ["exercises/basics.py"],
+        "bob": ["grader/basics.py", "helpers/grader/mine.py"],
+        "eve": ["exercises/basics.py"],
+    }
+
+
 def test_the_roster_of_github_classroom_names_students_and_clones(
     tmp_path: Path, tiny: Course
 ) -> None:

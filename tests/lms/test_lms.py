@@ -85,7 +85,7 @@ def test_a_new_system_is_one_module_and_one_line(with_ilias: With, tmp_path: Pat
 
 def test_help_lists_a_new_system(with_ilias: With) -> None:
     told = " ".join(with_ilias("grade", "--help").split())
-    assert "Canvas, Moodle, Gradescope, nbgrader or Ilias." in told
+    assert "Canvas, Moodle, Gradescope, nbgrader, Classroom 50 or Ilias." in told
     assert "<csv|canvas|moodle|gradescope|ilias>" in with_ilias("export", "--help")
 
 

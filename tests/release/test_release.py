@@ -7,13 +7,16 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import nbformat
 import pytest
+import yaml
 
 from grader import __version__
 from grader.course.course import Course, load_course
@@ -23,6 +26,7 @@ from grader.records.faults import CallError
 from grader.records.files import files_in
 from grader.release import courses as init_module
 from grader.release.courses import part_of, write_course
+from grader.release.github import WORKFLOW, workflow_texts
 from grader.release.student import write_student_bundle
 from grader.student.watch.words import KEYS
 from tests.conftest import Grader
@@ -174,7 +178,7 @@ def test_a_bundle_installs_only_what_a_student_needs(bundle: Path) -> None:
     assert for_students < set(ours["dependencies"]), "the same ranges as ours"
     left_out = set(ours["dependencies"]) - for_students
     names = {re.split(r"[^a-z]", requirement)[0] for requirement in left_out}
-    assert names == {"pyseccomp", "safetensors", "sandlock"}
+    assert names == {"packaging", "pyseccomp", "safetensors", "sandlock"}
     assert not re.search("otter|dask|nbclient|hypothesis", text)
     for same in ("name", "requires-python", "scripts", "entry-points", "license"):
         assert project[same] == ours[same]
@@ -368,3 +372,61 @@ def test_init_without_a_carried_course_says_where_to_get_one(
     monkeypatch.setattr(init_module, "CARRIED", tmp_path / "bundle")
     with pytest.raises(CallError, match="this install contains no course: make a bundle with"):
         write_course(tmp_path / "attention")
+
+
+# --- on GitHub -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def workflow(tiny_copy: Course, tmp_path: Path) -> dict[str, Any]:
+    """The only job of the workflow in the bundle of a course with an odd title."""
+    toml = tiny_copy.folder / "course.toml"
+    toml.write_text(toml.read_text("utf-8").replace('"A module"', json.dumps(ODD)), "utf-8")
+    write_student_bundle(
+        course := load_course(tiny_copy.folder),
+        tmp_path / "repository",
+        texts_beside=workflow_texts(course),
+    )
+    loaded = yaml.safe_load((tmp_path / "repository" / WORKFLOW).read_text("utf-8"))
+    assert "push" in loaded["on"]
+    (job,) = loaded["jobs"].values()
+    found: dict[str, Any] = job
+    return found
+
+
+ODD = """It's: "a" {module} # $1"""
+
+
+def test_the_workflow_has_a_step_for_each_unit_whatever_its_title(
+    workflow: dict[str, Any],
+) -> None:
+    *_, first, second = workflow["steps"]
+    assert "grader check basics ||" in first["run"]
+    assert (second["name"], "grader check layers ||" in second["run"]) == (ODD, True)
+    assert not any("classroom" in step.get("uses", "") for step in workflow["steps"])
+
+
+def test_a_step_fails_as_check_does_and_github_obeys_no_line_of_an_answer(
+    workflow: dict[str, Any], tmp_path: Path
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "grader").write_text("#!/bin/sh\necho ::error::$*\nexit 1\n", "utf-8")
+    (programs / "grader").chmod(0o755)
+    step = workflow["steps"][-1]
+    path = f"{programs}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    ran = subprocess.run(
+        ["bash", "-e", "-c", step["run"]], env={"PATH": path}, capture_output=True, text=True
+    )
+    first, command, last = ran.stdout.splitlines()
+    assert (ran.returncode, command) == (1, "::error::check layers")
+    assert last == f"::{first.removeprefix('::stop-commands::')}::"
+
+
+def test_the_command_adds_the_workflow_and_the_way_to_push(grader: Grader, tmp_path: Path) -> None:
+    course = TINY / "exercises"
+    ran = grader("release", "student", "--github", "--to", tmp_path / "a", "--course", course)
+    assert ran.code == 0
+    assert (tmp_path / "a" / WORKFLOW).is_file()
+    assert "git push\n" in (tmp_path / "a" / "README.md").read_text("utf-8")
+    assert "give marks with grader grade" in ran.out
