@@ -197,7 +197,18 @@ def diff(
 # --- pages ---------------------------------------------------------------------------------------
 
 
-@app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader report grades/")
+RETURNED = {system.name: system for system in SYSTEMS if system.returned is not None}
+
+# The choices of --zip and --to. A type checker cannot compute them from the table.
+if TYPE_CHECKING:
+    Returner = str
+    Target = str
+else:
+    Returner = Literal[tuple(RETURNED)]
+    Target = Literal[tuple(system.name for system in SYSTEMS if system.grades is not None)]
+
+
+@app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader report grades/ --zip canvas")
 def report(
     folder: GradesArgument,
     anonymous: Annotated[
@@ -207,11 +218,33 @@ def report(
     similarity: Annotated[
         bool, typer.Option("--similarity/--no-similarity", help="Compare submissions in pairs.")
     ] = True,
+    to: Annotated[
+        Returner | None,
+        typer.Option("--zip", help="Also a zip of the feedback, to upload into this system."),
+    ] = None,
     course: CourseOption = None,
 ) -> None:
-    """Write the pages of a gradebook: feedback for each student, and a report on the class."""
+    """Write the pages of a gradebook: feedback for each student, and a report on the class.
+
+    With --zip, the students get their feedback as a file from the system that their submissions
+    were downloaded from. A line names the students whom the zip cannot reach.
+    """
+    from grader.grades.gradebook import existing_gradebook
+
     opened = instructors_course(course)
+    if anonymous and to is not None:
+        raise CallError("--anonymous writes no feedback, so it excludes --zip")
     print(written(folder, opened, anonymous=anonymous, similarity=similarity))
+    if to is None:
+        return
+    from grader.feedback.terminal import safe
+    from grader.lms.returned import write_zip
+
+    system = RETURNED[to]
+    assert system.returned is not None
+    with existing_gradebook(folder, opened.name, meanwhile=True) as book:
+        for line in write_zip(book, opened, system, system.returned).lines():
+            print(safe(line))
 
 
 # --- export --------------------------------------------------------------------------------------
@@ -225,12 +258,6 @@ RESULTS = "; ".join(
     for name, grades in TO.items()
     if isinstance(grades, ResultFiles)
 )
-
-# The choices of --to. A type checker cannot compute them from the table.
-if TYPE_CHECKING:
-    Target = str
-else:
-    Target = Literal[tuple(TO)]
 
 TargetOption = Annotated[Target, typer.Option("--to", help=f"A table; or, {RESULTS}.")]
 IntoOption = Annotated[

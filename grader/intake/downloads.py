@@ -40,6 +40,7 @@ class Upload:
     moment: tuple[float, ...] = ()  # larger for later uploads
     attempts: int = 1  # the system's count of uploads, this upload included
     submitted: datetime | None = None  # in UTC, if the system gives the time
+    entry: str = ""  # the name of the newest file in the download, if feedback needs it
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ def read_upload(upload: Upload) -> Submission:
         late=upload.late,
         attempts=upload.attempts,
         submitted=upload.submitted,
+        entry=upload.entry,
     )
 
 

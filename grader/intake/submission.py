@@ -22,6 +22,7 @@ class Submission:
     submitted: datetime | None = None  # in UTC
     by_table: bool = False  # whether `submitted` is from the instructor's table of times
     earlier: bool = False  # whether the student submitted again later
+    entry: str = ""  # the name of its newest file in a learning system's download
 
     @property
     def members(self) -> tuple[str, ...]:

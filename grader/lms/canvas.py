@@ -12,6 +12,7 @@ instead of the user id. LATE is then at the beginning, after ``anon``, or after 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pathlib import Path, PurePath
 
 from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem
+from grader.intake.names import ZIP, suffix
 from grader.intake.typed import typed_link, typed_text
 from grader.lms.sheets import (
     ID,
@@ -32,8 +34,9 @@ from grader.lms.sheets import (
     filled_in,
     written_anew,
 )
-from grader.lms.system import Filled, System, Table, Totals
+from grader.lms.system import Feedback, Filled, Returned, System, Table, Totals
 from grader.records.faults import CallError
+from grader.records.files import zipped
 from grader.records.rows import Person, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
@@ -60,6 +63,7 @@ class _Entry:
     name: str  # the student's own name for the file, or the name that Canvas gave typed text
     typed: bool  # whether the student typed a text, or the address of a link
     person: Person
+    whole: str  # all of the entry's name
 
 
 def _entry(name: str) -> _Entry | None:
@@ -73,9 +77,8 @@ def _entry(name: str) -> _Entry | None:
         late, person = match["late"] is not None, Person(canvas=number)
     else:
         return None
-    upload = int(match["file"] or 0)
-    name, typed = match["name"] or match["typed"], match["typed"] is not None
-    return _Entry(who, number, late, upload, name, typed, person)
+    upload, own = int(match["file"] or 0), match["name"] or match["typed"]
+    return _Entry(who, number, late, upload, own, match["typed"] is not None, person, name)
 
 
 def _made(names: Collection[str]) -> Collection[str]:
@@ -121,6 +124,7 @@ def _upload(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) ->
         late=last.late,
         moment=(float(last.upload),),
         attempts=attempts,
+        entry=last.whole,
     )
 
 
@@ -144,6 +148,38 @@ def _without_mark(name: str, names: Collection[str], units: Collection[str]) -> 
     plain = match["stem"] + path.suffix
     known = plain in names or match["stem"].lower() in units
     return (plain, int(match["times"])) if known else (name, 0)
+
+
+# --- feedback ------------------------------------------------------------------------------------
+#
+# Canvas matches an uploaded file by the numbers in its name: the user's, and that of the student's
+# file. It shows the feedback under the name of that file, so the feedback has the file's type.
+
+
+def _returned(feedback: Feedback) -> tuple[str, bytes] | str:
+    """The entry of a zip for "Upload Submissions", or why the student gets none."""
+    entry = _entry(feedback.entry)
+    if entry is None:
+        return "the submission is not from Canvas's download"
+    if entry.typed:
+        return "the answer was typed into Canvas, so there is no file to answer"
+    if not entry.person.canvas:
+        return "the download was anonymous"
+    if entry.person.canvas != feedback.row.person.canvas:
+        return "another member of the group submitted the file"
+    return entry.whole, _as_file(feedback, suffix(entry.name))
+
+
+def _as_file(feedback: Feedback, kind: str) -> bytes:
+    """The feedback as a zip with the page, as a notebook with a text, or as comments."""
+    if kind == ZIP:
+        return zipped({"feedback.html": feedback.page})
+    text = feedback.text
+    if kind == ".ipynb":
+        cell = {"cell_type": "markdown", "id": "feedback", "metadata": {}, "source": text}
+        whole = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        return json.dumps(whole, indent=1).encode()
+    return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines()).encode()
 
 
 # --- the gradebook -------------------------------------------------------------------------------
@@ -275,4 +311,5 @@ SYSTEM = System(
     "Canvas",
     downloads=Downloads("Canvas", _made, _uploads),
     grades=Table("canvas.csv", _fresh, _filled),
+    returned=Returned(_returned, "in Canvas: Gradebook, the assignment's menu, Upload Submissions"),
 )

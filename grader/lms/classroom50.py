@@ -28,7 +28,7 @@ from grader.feedback.verdict import Verdict, verdict_of
 from grader.intake.downloads import Downloads, Upload
 from grader.intake.files import FileItem, decoded
 from grader.intake.own import read_answers
-from grader.lms.markdown import explained, paragraphs, plain
+from grader.lms.markdown import failures, paragraphs, plain
 from grader.lms.system import Bundle, Host, System
 from grader.records.faults import CallError, HostFault
 from grader.records.files import write_whole
@@ -127,7 +127,7 @@ def release_body(course: Course, verdicts: Sequence[Verdict], summary: str) -> s
     parts = [f"# {plain(summary)}", ELSEWHERE, *[_table(course, verdicts)] * bool(verdicts)]
     left = MOST_OF_BODY
     for verdict in begun:
-        text = _about(verdict)
+        text = failures(verdict)
         left -= len(text)
         if left < 0:
             parts.append(MORE)
@@ -147,16 +147,6 @@ def _table(course: Course, verdicts: Sequence[Verdict]) -> str:
         if own:
             rows.append(f"| {' | '.join([plain(unit.title), *counts])} |")
     return "\n".join(rows)
-
-
-def _about(verdict: Verdict) -> str:
-    """What is wrong with an exercise; of several checks with the same message, only the first."""
-    said = dict.fromkeys((plain(finding.title), explained(finding)) for finding in verdict.wrong)
-    texts: dict[str, str] = {}
-    for title, text in said:
-        texts.setdefault(text, title)
-    checks = (f"### {title}\n\n{text}" for text, title in texts.items())
-    return paragraphs(f"## `{verdict.exercise}`", *checks)
 
 
 # --- the runner ----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from grader.feedback.visible import for_students
 from grader.intake import read_submission
 from grader.intake.downloads import Downloads, Upload
 from grader.intake.files import FileItem
-from grader.lms.markdown import block, explained, paragraphs, plain
+from grader.lms.markdown import block, decided, explained, paragraphs
 from grader.lms.system import Bundle, Host, ResultFiles, System, grade_one
 from grader.records.bundles import bundled, require_free, write_sums
 from grader.records.faults import CallError, HostFault
@@ -31,7 +31,7 @@ from grader.records.grade import (
     counted_elsewhere,
     scaled,
 )
-from grader.records.rows import Line, Person, Row, number
+from grader.records.rows import Person, Row, number
 from grader.records.times import sensible
 from grader.release import texts
 from grader.release.courses import carried_seed, carry, load_carried
@@ -211,26 +211,10 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
     lines = [line for line in row.lines if line.kind != "computed"]
     if row.total is None or not (lines or row.comments):
         return results
-    counting = [(line, scaled(line.points, scale)) for line in lines]
-    said = [_said(line, points, row) for line, points in counting]
-    said += [f"In points of the course: {plain(line)}" for line in row.limits]
-    said += [
-        paragraphs(f"A comment{f' on {one.part}' if one.part else ''}:", block(one.text))
-        for one in row.comments
-    ]
-    output = paragraphs(*said, results.output)
-    score = max(0.0, round(results.score + sum(points for _, points in counting), 3))
+    output = paragraphs(*decided(row, scale), results.output)
+    points = sum(scaled(line.points, scale) for line in lines)
+    score = max(0.0, round(results.score + points, 3))
     return msgspec.structs.replace(results, score=score, output=output)
-
-
-def _said(line: Line, points: float, row: Row) -> str:
-    """What a line says, with its points in Gradescope."""
-    if line.kind == "late":
-        return f"{plain(row.lateness.words if row.lateness else 'late').capitalize()}: {points:+g}"
-    correction = row.correction(line.part)
-    doing = "Marked" if line.kind == "marked" else "Corrected"
-    reason = block(correction.reason) if correction is not None else ""
-    return paragraphs(f"{doing} by your instructor: {line.part} {points:+g}", reason)
 
 
 def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:

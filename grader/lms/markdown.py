@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterator
 
 from grader.feedback import terminal
 from grader.feedback.pictures.text import drawn
-from grader.feedback.verdict import Finding
+from grader.feedback.verdict import Finding, Verdict
+from grader.records.grade import scaled
+from grader.records.rows import Line, Row
 
 WIDTH = 72  # characters of a picture
 FOLLOWING = (
@@ -30,6 +33,39 @@ def explained(finding: Finding) -> str:
         block(drawn(picture, width=WIDTH) or "") if picture else "",
         FOLLOWING.format(mistake.follows) if mistake and mistake.follows else "",
     )
+
+
+def failures(verdict: Verdict) -> str:
+    """What is wrong with an exercise; of several checks with the same text, only the first."""
+    titles: dict[str, str] = {}
+    for finding in verdict.wrong:
+        titles.setdefault(explained(finding), finding.title)
+    checks = (f"### {plain(title)}\n\n{text}" for text, title in titles.items())
+    return paragraphs(f"## `{verdict.exercise}`", *checks)
+
+
+def decided(row: Row, scale: float = 1.0) -> Iterator[str]:
+    """What people decided about a grade: points and comments.
+
+    The points that a late submission loses are among them. `scale` is the number of points in the
+    other system for one point of the grade.
+    """
+    for line in row.lines:
+        if line.kind != "computed":
+            yield _said(line, scaled(line.points, scale), row)
+    for text in row.limits:
+        yield f"In points of the course: {plain(text)}"
+    for one in row.comments:
+        yield paragraphs(f"A comment{f' on {one.part}' if one.part else ''}:", block(one.text))
+
+
+def _said(line: Line, points: float, row: Row) -> str:
+    if line.kind == "late":
+        return f"{plain(row.lateness.words if row.lateness else 'late').capitalize()}: {points:+g}"
+    correction = row.correction(line.part)
+    doing = "Marked" if line.kind == "marked" else "Corrected"
+    reason = block(correction.reason) if correction is not None else ""
+    return paragraphs(f"{doing} by your instructor: {line.part} {points:+g}", reason)
 
 
 def paragraphs(*parts: str) -> str:

@@ -31,7 +31,7 @@ from grader.lms.sheets import (
     missing,
     written_anew,
 )
-from grader.lms.system import Filled, System, Table, Totals
+from grader.lms.system import Feedback, Filled, Returned, System, Table, Totals
 from grader.records.faults import CallError
 from grader.records.rows import Person, csv_line, number
 
@@ -77,6 +77,21 @@ def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]
         )
         for number in files
     ]
+
+
+# --- feedback ------------------------------------------------------------------------------------
+
+
+def _returned(feedback: Feedback) -> tuple[str, bytes] | str:
+    """The entry of a zip of feedback files, or why the student gets none.
+
+    Moodle reads the number; the name before it is for people, and has no underscore.
+    """
+    person = feedback.row.person
+    if not person.moodle:
+        return "the submission is not from Moodle's download"
+    name = re.sub(r"[\W_]+", " ", person.name or feedback.row.student).strip()
+    return f"{name}_{person.moodle}_assignsubmission_file_/feedback.html", feedback.page
 
 
 # --- the worksheet -------------------------------------------------------------------------------
@@ -232,4 +247,7 @@ SYSTEM = System(
     "Moodle",
     downloads=Downloads("Moodle", _made, _uploads, archive=r".+-.+-\d+"),
     grades=Table("moodle.csv", _fresh, _filled),
+    returned=Returned(
+        _returned, "in Moodle: the assignment, Upload multiple feedback files in a zip"
+    ),
 )

@@ -72,6 +72,25 @@ class ResultFiles:
 
 
 @dataclass(frozen=True)
+class Feedback:
+    """A student's feedback, in the two forms that a system may take."""
+
+    row: Row
+    page: bytes  # HTML
+    text: str  # Markdown
+    entry: str  # the name of the graded file in the system's download; "" if unknown
+
+
+@dataclass(frozen=True)
+class Returned:
+    """How a system takes feedback files from a zip."""
+
+    # A zip's entry for a student: its name and content. Or the reason why there is none.
+    entry: Callable[[Feedback], tuple[str, bytes] | str]
+    where: str  # where to upload the zip
+
+
+@dataclass(frozen=True)
 class Host:
     """The command by which the system runs the grader: ``grader host NAME ARGUMENT``."""
 
@@ -111,6 +130,7 @@ class System:
     title: str  # in messages
     downloads: Downloads | None = None
     grades: Table | ResultFiles | None = None
+    returned: Returned | None = None
     host: Host | None = None
     bundle: Bundle | None = None
 
