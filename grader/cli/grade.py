@@ -74,6 +74,10 @@ DryRunOption = Annotated[
 AgainOption = Annotated[
     bool, typer.Option("--again", help="Grade the submissions in DIR again, and show changes.")
 ]
+AddOption = Annotated[
+    bool,
+    typer.Option("--add", help="Add these submissions to DIR; all other students keep theirs."),
+]
 WatchOption = Annotated[
     bool, typer.Option("--watch", help="Wait for submissions in the folder, and grade them.")
 ]
@@ -114,13 +118,18 @@ JsonLinesOption = Annotated[
 
 # For each pair of options that exclude each other, the message. A mode refuses options that would
 # have no effect. Only a dry run accepts all options of a grading, though it does not grade.
-MODES = "--again, --watch and --dry-run exclude one another"
+MODES = "--add, --again, --watch and --dry-run exclude one another"
 EXERCISES = "--only, --assignment and --again exclude one another: --again keeps DIR's exercises"
+ADDED = "--add keeps DIR's exercises, assignment, roster and times: leave out {}"
 KINDS = "--quiet, --json and --json-lines exclude one another"
 PEOPLE = "--watch and --dry-run print for people: leave out --quiet, --json and --json-lines"
 PLACES = "--cluster excludes --jobs and --watch: the cluster's workers do the grading"
 APART = {
     ("again", "watch"): MODES, ("again", "dry_run"): MODES, ("watch", "dry_run"): MODES,
+    ("add", "again"): MODES, ("add", "watch"): MODES, ("add", "dry_run"): MODES,
+    ("add", "only"): ADDED.format("--only"), ("add", "assignment"): ADDED.format("--assignment"),
+    ("add", "roster"): ADDED.format("--roster"), ("add", "times"): ADDED.format("--times"),
+    ("add", "replace"): "--add deletes no grades: leave out --replace",
     ("again", "only"): EXERCISES, ("again", "assignment"): EXERCISES,
     ("only", "assignment"): EXERCISES,
     ("quiet", "as_json"): KINDS, ("quiet", "json_lines"): KINDS, ("as_json", "json_lines"): KINDS,
@@ -162,6 +171,7 @@ def grade(
     roster: RosterOption = None,
     times: TimesOption = None,
     dry_run: DryRunOption = False,
+    add: AddOption = False,
     again: AgainOption = False,
     watch: WatchOption = False,
     jobs: JobsOption = None,
@@ -185,16 +195,20 @@ def grade(
     student, the last counts. If it is unclear which is last, that student is not graded, and the
     exit code is 1. Grading a student again in the same folder replaces the grade. If nothing that
     decides a grade has changed, the grade is reused. After an interruption, repeat the command: it
-    continues where it stopped. The gradebook keeps the roster.
+    continues where it stopped. The gradebook keeps the roster. A late submission does not need the
+    class again: --add grades it alone.
     """
     given = list(paths or [])
     kind: DisplayKind = (
         "quiet" if quiet else "json" if as_json else "json lines" if json_lines else "people"
     )
+    from grader.grades.gradebook import ADDING, REGRADING
+
     _refuse_nonsense(context.params, given, device, isolation)
     opened = instructors_course(course, "grade")
     people, known = _people(roster, times, out, opened)
-    chosen = _chosen(opened, only or [], assignment, out if again else None)
+    keeping = REGRADING if again else ADDING if add else ""
+    chosen, title = _chosen(opened, only or [], assignment, out, keeping)
     if out is None or dry_run:
         _show(given, opened, people, known)
         return
@@ -202,18 +216,20 @@ def grade(
     run = _Run(order, out, kind, jobs, cluster, fresh)
     with _stoppable(out):
         if watch:
-            _stay(given[0], run, people, known, assignment or "", replace=replace)
+            _stay(given[0], run, people, known, title, replace=replace)
             return
         if again:
             rows, tally = _again(run, another_seed=seed is not None)
+            shown = rows
         else:
-            rows, tally = _once(run, given, people, known, assignment or "", replace=replace)
-    tables.print_rows(opened, rows, _policy(out, opened), tally, out, kind)
+            rows, tally, new = _once(run, given, people, known, title, replace=replace, add=add)
+            shown = [row for row in rows if row.student in new] if add else rows
+    tables.print_rows(opened, shown, _policy(out, opened), tally, out, kind)
     if pages is not False:
         _write_pages(opened, out, silent=kind != "people")
     if kind == "people":
-        print(tally.summary(rows))
-    statuses = {row.status for row in rows}
+        print(tally.summary(shown))
+    statuses = {row.status for row in shown}
     if "grader_error" in statuses:
         raise typer.Exit(3)
     if CONFLICT in statuses:
@@ -307,15 +323,16 @@ def _people(
 
 
 def _chosen(
-    course: Course, only: Sequence[str], assignment: str | None, again: Path | None
-) -> tuple[str, ...]:
-    """The exercises to grade; with `again`, the exercises graded in that gradebook."""
+    course: Course, only: Sequence[str], assignment: str | None, out: Path | None, keeping: str
+) -> tuple[tuple[str, ...], str]:
+    """The exercises to grade, and the assignment; or the gradebook's, if a command keeps them."""
     from grader.grades.gradebook import existing_gradebook
 
-    if again is not None:
-        with existing_gradebook(again, course.name, again=True) as book:
-            return book.exercises
-    return course.select(course.assignment(assignment).exercises if assignment else only)
+    if keeping and out is not None:
+        with existing_gradebook(out, course.name, continues=keeping) as book:
+            return book.exercises, book.assignment
+    title = assignment or ""
+    return course.select(course.assignment(title).exercises if title else only), title
 
 
 def _show(paths: Sequence[Path], course: Course, roster: Roster, times: Times) -> None:
@@ -345,12 +362,14 @@ def _once(
     assignment: str,
     *,
     replace: bool,
-) -> tuple[list[Row], Tally]:
+    add: bool,
+) -> tuple[list[Row], Tally, set[str]]:
+    """Grade submissions; return the gradebook's rows, and the students of these submissions."""
     from grader.intake import take_in
     from grader.run.batch import grade_into
     from grader.run.tally import Tally, following
 
-    arrivals = take_in(paths, run.order.course, roster, DOWNLOADS, times)
+    arrivals = take_in(paths, run.order.course, roster, DOWNLOADS, times, whole=not add)
     stderr = Console(stderr=True, highlight=False)
     # In a terminal, show problems before grading begins, while Ctrl-C costs no time.
     interactive = stderr.is_terminal
@@ -372,22 +391,24 @@ def _once(
             roster=roster,
             times=times,
             assignment=assignment,
+            add=add,
         )
     if not interactive and run.kind == "people":
         _print_notes(Console(highlight=False), arrivals)
-    return rows, tally
+    new = {student for one in arrivals.submissions for student in one.members}
+    return rows, tally, new | arrivals.conflicts.keys()
 
 
 def _again(run: _Run, *, another_seed: bool) -> tuple[list[Row], Tally]:
     from grader.cli import revisions
     from grader.grades.changes import changes_csv, compared
-    from grader.grades.gradebook import existing_gradebook
+    from grader.grades.gradebook import REGRADING, existing_gradebook
     from grader.records.files import write_whole
     from grader.run.batch import grade_again
     from grader.run.tally import Tally, following
 
     course = run.order.course
-    with existing_gradebook(run.out, course.name, again=True) as book:
+    with existing_gradebook(run.out, course.name, continues=REGRADING) as book:
         tally = Tally(book.count_submissions())
     stderr = Console(stderr=True, highlight=False)
     with following(tally, run.kind, sys.stdout, stderr) as follow:

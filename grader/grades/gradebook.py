@@ -49,7 +49,7 @@ TABLE = "gradebook.csv"
 LINES = "results.jsonl"
 FEEDBACK, REPORT = "feedback", "report.html"  # HTML pages in the gradebook's folder
 # The values of `Gradebook.unfinished`: the command that continues an interrupted grading.
-GRADING, REGRADING = "grader grade", "grader grade --again"
+GRADING, ADDING, REGRADING = "grader grade", "grader grade --add", "grader grade --again"
 
 
 class Gradebook:
@@ -199,7 +199,7 @@ class Gradebook:
 
     @property
     def unfinished(self) -> str:
-        """`GRADING` or `REGRADING` while a grading of this kind is incomplete; otherwise empty."""
+        """`GRADING`, `ADDING` or `REGRADING` while such a grading is incomplete; or empty."""
         return self._about("unfinished") or ""
 
     @unfinished.setter
@@ -507,13 +507,13 @@ def _unpacked(blob: bytes) -> Submission:
 
 @contextmanager
 def existing_gradebook(
-    folder: Path, course: str, *, again: bool = False, meanwhile: bool = False
+    folder: Path, course: str, *, continues: str = "", meanwhile: bool = False
 ) -> Iterator[Gradebook]:
     """Open the gradebook in a folder.
 
     Raises `CallError` if there is none, if it belongs to another course, or if its grading is
-    incomplete. With `again`, an interrupted regrading raises no error, because the caller continues
-    it. With `meanwhile`, a running grading raises no error: the caller reads the grades so far.
+    incomplete. An interrupted command `continues` raises no error, because the caller continues it.
+    With `meanwhile`, a running grading raises no error: the caller reads the grades so far.
     """
     if not (folder / DATABASE).is_file():
         raise CallError(
@@ -521,7 +521,7 @@ def existing_gradebook(
         )
     with _opened(folder, course, "name that course with --course") as book:
         stopped = book.unfinished
-        if stopped and not (again and stopped == REGRADING):
+        if stopped and stopped != continues:
             at_work = _at_work(folder)
             if not at_work:
                 raise CallError(

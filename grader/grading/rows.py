@@ -13,7 +13,7 @@ import hashlib
 import os
 import sqlite3
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn, TypeVar
@@ -225,6 +225,11 @@ def write_rows(path: Path, rows: Mapping[Key, bytes]) -> None:
             opened.executemany(CONTENT, sorted(contents.items()))
             digests = ((*key, key.hidden, _digest(value)) for key, value in sorted(rows.items()))
             opened.executemany(KEPT, digests)
+
+
+def stored_size(values: Iterable[bytes]) -> int:
+    """The bytes that these values take in a file of rows; equal values are stored once."""
+    return sum(len(_packed(value)) for value in {*values})
 
 
 def _remove_oldest(folder: Path) -> None:

@@ -108,6 +108,8 @@ def take_in(
     roster: Roster = NO_ROSTER,
     downloads: Sequence[Downloads] = (),
     times: Times = NO_TIMES,
+    *,
+    whole: bool = True,
 ) -> Arrivals:
     """Find and read the submissions under these paths; raise `CallError` if there are none.
 
@@ -121,9 +123,10 @@ def take_in(
 
     A student's last submission counts. If several submissions may be the last, or may belong to the
     same student or group, all of them are left out, and `conflicts` says why. With a `roster`,
-    `people` includes absent students. A time in `times` replaces the time that a system gives.
+    `people` includes absent students. A time in `times` replaces the time that a system gives. If
+    these are not the whole class's submissions, no notice names students who are missing here.
     """
-    arrivals, others = _arrivals(paths, course, roster, downloads, times)
+    arrivals, others = _arrivals(paths, course, roster, downloads, times, whole=whole)
     if not arrivals.submissions and not arrivals.conflicts:
         there = f"; there is: {some_of(others)}" if others else ""
         raise CallError(
@@ -139,6 +142,8 @@ def _arrivals(
     roster: Roster,
     downloads: Sequence[Downloads],
     times: Times,
+    *,
+    whole: bool = True,
 ) -> tuple[Arrivals, list[str]]:
     """Find and read submissions as `take_in` does, but possibly none.
 
@@ -173,11 +178,14 @@ def _arrivals(
         others += [shown(one.place.name) for one in arrived if one.place not in paths]
         arrived = []
     latest = _named(_latest(arrived))
-    timed = _timed(_settled(latest, roster, notices), arrived, times)
+    settled = _settled(latest, roster, notices, whole=whole)
+    timed = _timed(settled, arrived, times, whole=whole)
     return replace(timed, earlier=tuple(_earlier(arrived, latest, timed.submissions))), others
 
 
-def _timed(arrivals: Arrivals, arrived: Sequence[_Arrived], times: Times) -> Arrivals:
+def _timed(
+    arrivals: Arrivals, arrived: Sequence[_Arrived], times: Times, *, whole: bool
+) -> Arrivals:
     """Put the times of a table in place of those that systems gave, and add notices about times."""
 
     def person(student: str) -> Person:
@@ -197,7 +205,7 @@ def _timed(arrivals: Arrivals, arrived: Sequence[_Arrived], times: Times) -> Arr
     if wrong := times.contradictions(known):
         raise CallError(f"the table of times contradicts itself: {some_of(wrong)}")
     notices = list(arrivals.notices)
-    if unknown := times.strangers(known):
+    if whole and (unknown := times.strangers(known)):
         notices.append(
             f"times of students without a submission here: {some_of(list(map(escaped, unknown)))}"
         )
@@ -494,7 +502,9 @@ def _with(one: _Arrived, **changes: Any) -> _Arrived:
 # --- matching with the roster ---------------------------------------------------------------------
 
 
-def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> Arrivals:
+def _settled(
+    named: Sequence[_Arrived], roster: Roster, notices: list[str], *, whole: bool
+) -> Arrivals:
     """Assign each submission to students on the roster, if possible, and find the conflicts."""
     shares = [_share(one, roster) for one in named]
     one_for_all = settle_groups(shares, roster)
@@ -524,7 +534,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> A
             members[claim.number].append(student)
             people |= {student: known} if known != Person() else {}
     if roster.people:
-        notices += [*roster.notes, *left_over(strangers, waiting)]
+        notices += [*roster.notes, *left_over(strangers, waiting, whole=whole)]
     submissions = [
         replace(one.submission, group=() if own == [one.submission.student] else tuple(own))
         for number, one in enumerate(named)

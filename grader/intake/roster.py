@@ -341,8 +341,10 @@ LOOKED_AT = 20  # the most strangers who get suggestions; more may mean a roster
 MOST_NEAR = 3  # the most suggestions for one stranger
 
 
-def left_over(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> Iterator[str]:
-    """Notices about strangers, with suggestions, and about absent students."""
+def left_over(
+    strangers: Mapping[str, Person], absent: Mapping[str, Person], *, whole: bool = True
+) -> Iterator[str]:
+    """Notices about strangers, with suggestions, and about absent students if all are expected."""
     others, looked_at = dict(strangers), list(strangers.items())[:LOOKED_AT]
     waiting = _Absent(absent if looked_at else {})
     for student, person in looked_at:
@@ -352,7 +354,8 @@ def left_over(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> 
             names = [called(key, shown(absent[key].name)) for key in near[:MOST_NEAR]]
             yield f"not on the roster: '{student}'; did you mean {' or '.join(names)}?"
     yield from _some("submitted but not on the roster", others)
-    yield from _some("on the roster without a submission", absent)
+    if whole:
+        yield from _some("on the roster without a submission", absent)
 
 
 def _some(label: str, people: Mapping[str, Person]) -> list[str]:

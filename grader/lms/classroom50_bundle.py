@@ -18,6 +18,8 @@ from grader.release.student import write_student_bundle
 # The modules that the runner needs in addition to those for the student's commands.
 RUNNER_MODULES = ("cli.host", "lms.system", "lms.markdown", "lms.classroom50")
 PYTHON = "3.12"  # the bundle's libraries exist for it; Classroom 50's own default is newer
+# Classroom 50 fetches at most 10 MB. The engine and the references take up to 4 MB of this.
+MOST_MISTAKES = 4_500_000  # bytes
 LONGEST = 39  # characters of a name on Classroom 50
 
 
@@ -51,6 +53,7 @@ def release_classroom50(
             texts_beside=beside,
             notebooks=False,
             engine=(*FOR_STUDENTS, *RUNNER_MODULES),
+            most=MOST_MISTAKES,
         )
         # The second bundle takes its recordings from the cache.
         readme = texts.readme(course) + texts.as_it_is("classroom50/submit.md", __package__)

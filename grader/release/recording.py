@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,7 @@ from grader.grading.order import Order, basis
 from grader.grading.play import replay
 from grader.grading.recorded import Asked, Made, RecordedCall, Weight, asked_key
 from grader.grading.replays import Given
-from grader.grading.rows import Key, Rows, cache, kept_under, write_rows
+from grader.grading.rows import Key, Rows, cache, kept_under, stored_size, write_rows
 from grader.grading.sheet import Entry, NamedMistake, Sheet
 from grader.mistakes import Variant, load_library
 from grader.proxies.adoption import biases, probe, without_biases
@@ -46,12 +46,18 @@ WRONG = 3  # mistakes on which a check runs again; its calls to references must 
 
 
 def record_course(
-    course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
+    course: Course,
+    to: Path,
+    report: Callable[[str], None] = lambda _: None,
+    jobs: int = 1,
+    most: int | None = None,
 ) -> None:
     """Write a course's recordings and untouched stubs into the folder `to`.
 
-    Calls `report` with each exercise that is completely recorded. Raises `CallError` if a check
-    fails on the reference, or if it passes a student's result on to the reference.
+    Calls `report` with each exercise that is completely recorded. If the results of known mistakes
+    take more than `most` bytes, those of the largest exercises are left out: checks then work as
+    before, but name no mistake there. Raises `CallError` if a check fails on the reference, or if
+    it passes a student's result on to the reference.
     """
     course.require_solutions("release")
     (to / "stubs").mkdir(parents=True, exist_ok=True)
@@ -74,38 +80,65 @@ def record_course(
         # Begin with the later exercises, which take longer, so that the last to end are short.
         for name in share(order, _find_out, lacking[::-1], jobs):
             report(name)
-        write_rows(to / course.sheet.name, _public(rows, course))
+        public = {name: _public(rows, course, name) for name in course.exercises}
+        if most is not None:
+            public = _within(public, most)
+        write_rows(to / course.sheet.name, dict(chain(*(own.items() for own in public.values()))))
 
 
 def _entry(rows: Rows, exercise: str) -> Entry | None:
     return rows.get(Key("exercise", exercise), Entry)
 
 
-def _public(rows: Rows, course: Course) -> dict[Key, bytes]:
-    """The rows that a student may have; they do not depend on earlier gradings."""
+def _public(rows: Rows, course: Course, name: str) -> dict[Key, bytes]:
+    """An exercise's rows that a student may have; they do not depend on earlier gradings."""
     public: dict[Key, bytes] = {}
     single = {variant.id for variant in load_library(course).variants}
-    for name in course.exercises:
-        entry = _entry(rows, name)
-        if entry is None:
-            raise CallError(
-                f"the recordings of {name} could not be kept in {cache()}: is there room, and can "
-                "you write there?"
-            )
-        public[Key("exercise", name)] = msgspec.msgpack.encode(entry)
-        if (behaviour := rows.get(Key("facts", name), Behaviour)) is not None:
-            public[Key("facts", name)] = msgspec.msgpack.encode(behaviour)
-        answers = {"", *(f"{name}/{mistake.slug}" for mistake in entry.mistakes)}
-        for test in entry.tests:
-            found = dict(rows.public(test))
-            for key, value in found.items():
-                if (
-                    key.kind == "asked"
-                    or (key.kind == "gave" and key.name in answers)
-                    or (key.name in single and _may_follow(course, name, key, found))
-                ):
-                    public[key] = value
+    entry = _entry(rows, name)
+    if entry is None:
+        raise CallError(
+            f"the recordings of {name} could not be kept in {cache()}: is there room, and can you "
+            "write there?"
+        )
+    public[Key("exercise", name)] = msgspec.msgpack.encode(entry)
+    if (behaviour := rows.get(Key("facts", name), Behaviour)) is not None:
+        public[Key("facts", name)] = msgspec.msgpack.encode(behaviour)
+    answers = {"", *(f"{name}/{mistake.slug}" for mistake in entry.mistakes)}
+    for test in entry.tests:
+        found = dict(rows.public(test))
+        for key, value in found.items():
+            if (
+                key.kind == "asked"
+                or (key.kind == "gave" and key.name in answers)
+                or (key.name in single and _may_follow(course, name, key, found))
+            ):
+                public[key] = value
     return public
+
+
+def _within(public: Mapping[str, dict[Key, bytes]], most: int) -> dict[str, dict[Key, bytes]]:
+    """The rows, without the mistakes of the largest exercises if these exceed `most` bytes."""
+    left = most
+    sizes = {name: stored_size(map(own.__getitem__, _known(own))) for name, own in public.items()}
+    fitting = dict(public)
+    for name in sorted(sizes, key=sizes.__getitem__):
+        left -= sizes[name]
+        if left < 0:
+            fitting[name] = _without_mistakes(name, public[name])
+    return fitting
+
+
+def _known(rows: Iterable[Key]) -> list[Key]:
+    """The keys of results of known mistakes."""
+    return [key for key in rows if key.kind == "built" or (key.kind == "gave" and key.name)]
+
+
+def _without_mistakes(name: str, rows: Mapping[Key, bytes]) -> dict[Key, bytes]:
+    entry = msgspec.msgpack.decode(rows[Key("exercise", name)], type=Entry)
+    bare = msgspec.structs.replace(entry, mistakes=[])
+    known = {*_known(rows)}
+    kept = {key: value for key, value in rows.items() if key not in known}
+    return kept | {Key("exercise", name): msgspec.msgpack.encode(bare)}
 
 
 def _may_follow(course: Course, exercise: str, key: Key, found: Mapping[Key, bytes]) -> bool:

@@ -29,13 +29,14 @@ def write_student_bundle(
     texts_beside: Mapping[str, str] | None = None,
     notebooks: bool = True,
     engine: Collection[str] = FOR_STUDENTS,
+    most: int | None = None,
 ) -> list[Path]:
     """Write the bundle into `to`, and return its files.
 
     `texts_beside` has further text files by path, which replace the bundle's files of the same
     name. With `notebooks`, the bundle has a notebook for each unit. `engine` lists the rooms and
-    modules to copy. `report` is called after each recorded exercise. The same course gives the same
-    bytes.
+    modules to copy. `report` is called after each recorded exercise, and `most` limits the recorded
+    mistakes: see `record_course`. The same course gives the same bytes.
 
     Raises `CallError` if `to` contains other files than a bundle's, or if it contains an edited
     bundle and `replace` is not set. Raises `CallError` also if a stub is solved, since the bundle
@@ -61,7 +62,7 @@ def write_student_bundle(
         for name, text in written.items():
             texts.write_text(draft / name, text)
         copy_engine(draft / "grader", engine)
-        record_course(course, draft / "exercises" / "recorded", report, jobs)
+        record_course(course, draft / "exercises" / "recorded", report, jobs, most)
         write_sums(draft)
         names = files_in(draft)
     return [to / name for name in names]

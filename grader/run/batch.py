@@ -20,6 +20,7 @@ from grader.course.course import Course
 from grader.grades.database import DATABASE, refuse_strangers
 from grader.grades.decided import keeps_versions
 from grader.grades.gradebook import (
+    ADDING,
     GRADING,
     REGRADING,
     Gradebook,
@@ -65,12 +66,14 @@ def grade_into(
     roster: Roster = NO_ROSTER,
     times: Times = NO_TIMES,
     assignment: str = "",
+    add: bool = False,
 ) -> list[Row]:
     """Grade submissions into a folder's gradebook, and return the gradebook's rows.
 
     `report` is called with each committed grade. With `fresh`, no earlier grade is reused. The
     gradebook stores `roster`, `times` and `assignment`. The work is done in `jobs` processes, or by
-    the workers of the Dask scheduler at the address `cluster`.
+    the workers of the Dask scheduler at the address `cluster`. With `add`, these are not all of the
+    class's submissions, and everything about other students stays.
 
     Raises `CallError` if grades of an earlier grading would be lost and `replace` is not set, or if
     another grading into the folder is running. An error in the course or the call is raised before
@@ -84,7 +87,7 @@ def grade_into(
         book: Gradebook | None = None
         if (folder / DATABASE).is_file():
             book = stack.enter_context(_sole(folder, order))
-            if not replace:
+            if not replace and not add:
                 _refuse_another(book, assignment)
                 _refuse_loss(book, [*kept, *_renamed(book, arrivals, roster)], exercises)
         submissions = arrivals.submissions
@@ -93,14 +96,19 @@ def grade_into(
         plan = _planned(order, submissions, None if fresh else book)
         grades = _started(stack.enter_context(closing(_shared(order, plan.todo, jobs, cluster))))
         book = book or stack.enter_context(_sole(folder, order))
-        book.unfinished = GRADING
+        book.unfinished = ADDING if add else GRADING
         _describe(book, order.course, exercises, assignment, roster)
         book.times = times
         _record(book, plan, grades, report)
-        book.rename(_renamed(book, arrivals, roster))
+        renamed = _renamed(book, arrivals, roster)
+        people, conflicts = arrivals.people, arrivals.conflicts
+        if add:
+            kept = [*(book.graded - renamed.keys())]
+            people, conflicts = _joined(book, arrivals, roster)
+        book.rename(renamed)
         book.keep_only(kept)
-        book.set_people(arrivals.people)
-        book.conflicts = arrivals.conflicts
+        book.set_people(people)
+        book.conflicts = conflicts
         return _finished(book)
 
 
@@ -119,7 +127,7 @@ def grade_again(
     `report` and `fresh` are as for `grade_into`. Raises `CallError` if the hidden seed has changed
     and `another_seed` is not set, or if another grading into the folder is running.
     """
-    with existing_gradebook(folder, order.course.name, again=True) as book, alone(folder):
+    with existing_gradebook(folder, order.course.name, continues=REGRADING) as book, alone(folder):
         if not another_seed:
             refuse_another_seed(book, order.seed, "the new seed")
         submissions = [*book.submissions()]
@@ -209,6 +217,24 @@ def _renamed(book: Gradebook, look: Arrivals, roster: Roster) -> dict[str, str]:
     before = book.people()
     found = {student: key(student, before) for student in gone}
     return {student: names[k] for student, k in found.items() if k is not None and k in names}
+
+
+def _joined(
+    book: Gradebook, arrivals: Arrivals, roster: Roster
+) -> tuple[dict[str, Person], dict[str, str]]:
+    """All people and conflicts of a gradebook after some submissions were added to it."""
+    added = {student for one in arrivals.submissions for student in one.members}
+    added |= arrivals.conflicts.keys()
+    before, now = book.people(), arrivals.people
+
+    def key(student: str, people: Mapping[str, Person]) -> str:
+        return roster.find(people.get(student, Person()), student) or student
+
+    keys = {key(student, now) for student in added}
+    people = {who: person for who, person in before.items() if key(who, before) not in keys}
+    people |= {who: now[who] for who in added if who in now}
+    conflicts = {who: why for who, why in book.conflicts.items() if key(who, before) not in keys}
+    return people, conflicts | {**arrivals.conflicts}
 
 
 def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:

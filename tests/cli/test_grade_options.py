@@ -22,17 +22,54 @@ TIMES = "times.csv"
 OPTIONS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
     "paths": (["class"], {"again": "leave out PATH"}),
     "out": (["--out", "file"], {}),
-    "roster": (["--roster", ROSTER], {"again": "--again keeps DIR's roster"}),
-    "times": (["--times", TIMES], {"again": "--again keeps DIR's times"}),
-    "dry_run": (["--dry-run"], {"again": "exclude one another", "watch": "exclude one another"}),
-    "again": (["--again"], {"watch": "exclude one another", "dry_run": "exclude one another"}),
-    "watch": (["--watch"], {"again": "exclude one another", "dry_run": "exclude one another"}),
+    "roster": (
+        ["--roster", ROSTER],
+        {"add": "roster and times: leave out --roster", "again": "--again keeps DIR's roster"},
+    ),
+    "times": (
+        ["--times", TIMES],
+        {"add": "leave out --times", "again": "--again keeps DIR's times"},
+    ),
+    "dry_run": (
+        ["--dry-run"],
+        {
+            "add": "exclude one another",
+            "again": "exclude one another",
+            "watch": "exclude one another",
+        },
+    ),
+    "add": (
+        ["--add"],
+        dict.fromkeys(("again", "watch", "dry_run"), "exclude one another"),
+    ),
+    "again": (
+        ["--again"],
+        {
+            "add": "exclude one another",
+            "watch": "exclude one another",
+            "dry_run": "exclude one another",
+        },
+    ),
+    "watch": (
+        ["--watch"],
+        {
+            "add": "exclude one another",
+            "again": "exclude one another",
+            "dry_run": "exclude one another",
+        },
+    ),
     "jobs": (["--jobs", "1"], {"watch": "leave out --jobs"}),
     "cluster": (["--cluster", "local:1"], {"watch": "--cluster excludes --jobs and"}),
     "seed": (["--seed", "another"], {}),
-    "only": (["--only", "center"], {"again": "--only, --assignment and --again exclude"}),
-    "assignment": (["--assignment", "ps1"], {"again": "--only, --assignment and --again exclude"}),
-    "replace": (["--replace"], {"again": "leave out --replace"}),
+    "only": (
+        ["--only", "center"],
+        {"add": "leave out --only", "again": "--only, --assignment and --again exclude"},
+    ),
+    "assignment": (
+        ["--assignment", "ps1"],
+        {"add": "leave out --assignment", "again": "--only, --assignment and --again exclude"},
+    ),
+    "replace": (["--replace"], {"add": "--add deletes no grades", "again": "leave out --replace"}),
     "isolation": (["--isolation", "weak"], {}),
     "device": (["--device", "cuda", "--isolation", "weak"], {}),
     "fresh": (["--fresh"], {}),
@@ -49,6 +86,7 @@ OPTIONS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
 # A call in each mode, and what ends it once its options are accepted: nothing is graded.
 ENDS = {
     "batch": (["class", "--out", "file"], "file is a file, but grades need a folder"),
+    "add": (["class", "--add", "--out", "file"], "there is no gradebook in file"),
     "again": (["--again", "--out", "file"], "there is no gradebook in file"),
     "watch": (["class", "--watch", "--out", "file"], "file is a file, but grades need a folder"),
     "dry_run": (["empty", "--dry-run"], "no submissions in empty"),

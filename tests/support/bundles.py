@@ -57,14 +57,22 @@ def release_recorded(to: Path) -> None:
 
 
 def recorded_once(
-    course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
+    course: Course,
+    to: Path,
+    report: Callable[[str], None] = lambda _: None,
+    jobs: int = 1,
+    most: int | None = None,
 ) -> None:
     """A stand-in for `grader.release.recording.record_course` that copies the shared recordings."""
     shutil.copytree(recordings(course), to)
 
 
 def recorded_in_name(
-    course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
+    course: Course,
+    to: Path,
+    report: Callable[[str], None] = lambda _: None,
+    jobs: int = 1,
+    most: int | None = None,
 ) -> None:
     """A stand-in for `record_course` that records nothing, for tests of the rest of a bundle."""
     (to / "stubs").mkdir(parents=True)
