@@ -177,15 +177,29 @@ class LoadedSubmission:
         return self.definition(name)
 
     def attribute(self, file: SourceFile, name: str) -> Any:
-        """The value of a name in `file`, which another file imports."""
+        """The value of a name in `file`, which another file imports.
+
+        If the file has only the stub of an exercise, the value is the answer in another file.
+        """
         if name not in file.namespace:
             makers = self._final_makers(name, file)
+            if self._is_answered_elsewhere(name, makers):
+                return self.definition(name)
             if not makers:
                 raise AttributeError(name)
             self._run(self._needed(*makers))
             if name not in file.namespace:
                 raise makers[0].error or AttributeError(name)
         return file.namespace[name]
+
+    def _is_answered_elsewhere(self, name: str, makers: Sequence[TopStatement]) -> bool:
+        """Whether these statements of a file only leave a stub, and another file has the answer."""
+        winner = self.winner(name)
+        if winner is None or not makers or any(maker.is_import for maker in makers):
+            return False
+        return makers[0].file is not winner.file and not {*map(id, makers)} & {
+            id(one) for one in self._candidates[name]
+        }
 
     def why_missing(self, name: str, around: Collection[str] = ()) -> str:
         """Why a global name is missing, in a sentence for the student.
@@ -275,6 +289,7 @@ class LoadedSubmission:
         The exercise is "" if the name refers to no exercise. For an exercise that the student has
         not written, the statement is the stub, or None.
         """
+        home = file
         for _ in self.files:  # a limit: an import leads to another file, and may lead back
             maker = self._final_maker(name, file)
             if maker is None:
@@ -286,6 +301,8 @@ class LoadedSubmission:
                 whole, name = imported[-1]
                 if whole == OWN:
                     return (name if name in self._unit_of else ""), self.winner(name)
+            elif file is not home and self._is_answered_elsewhere(name, [maker]):
+                return (name if name in self._unit_of else ""), self.winner(name)
             else:
                 winner = self.winner(name)
                 counts = winner is maker or (winner is None and maker.is_definition)

@@ -336,8 +336,10 @@ def modules_of(files: Sequence[SourceFile]) -> dict[str, SourceFile]:
 
     A file that a download renamed, such as ``inference (1).py``, is also found as ``inference``,
     unless there is a file of that name, or a module of a library: ``torch-2.py`` is not torch. Of
-    several copies, the last is found.
+    several copies, the last is found. A notebook is found only if no ``.py`` file has its name,
+    since Python itself cannot import a notebook.
     """
+    files = sorted(files, key=lambda file: not file.is_notebook)  # the last of a name is found
     originals = [(original_stem(file.name), file) for file in files]
     libraries = sys.stdlib_module_names | sys.modules.keys()
     copies = {stem: file for stem, file in originals if stem not in libraries}

@@ -218,6 +218,43 @@ def test_the_answer_that_counts_is_the_one_that_others_use(sit: Sit, center: Ask
     assert center(sit({"basics.py": text + stub})) == 2
 
 
+STUB = "def weigh(x):\n    raise NotImplementedError\n"
+ANSWER = "def weigh(x):\n    return x * 0 + 2\n"
+HELPED = "def helper(x):\n    return x\n\ndef weigh(x):\n    return helper(x) * 0 + 2\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from basics import weigh", "from .basics import weigh", "from exercises.basics import *",
+     "import exercises.basics as b"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"exercises/basics.py": ANSWER, "notebooks/basics.ipynb": ["x = 1", STUB]},
+        {"exercises/basics.py": STUB, "notebooks/basics.ipynb": [ANSWER]},
+        {"exercises/basics.py": HELPED, "notebooks/basics.ipynb": [STUB, "weigh(torch.ones(3))"]},
+    ],
+    ids=["untouched notebook", "untouched file", "helpers"],
+)
+def test_an_import_of_an_exercise_brings_its_answer_and_never_a_stub_beside_it(
+    sit: Sit, center: Ask, files: dict[str, str | list[str]], line: str
+) -> None:
+    """A whole folder of a student's holds each unit twice: as a file, and as a notebook."""
+    use = "b.weigh(x)" if line.endswith(" as b") else "weigh(x)"
+    seat = sit({"exercises/layers.py": f"{line}\n{center_that_gives(use)}", **files})
+    assert center(seat) == 2
+    assert found(seat).bases == {"weigh": "found"}
+
+
+def test_a_file_that_calls_its_own_stub_gets_no_answer_of_another_file(
+    sit: Sit, desk: Desk
+) -> None:
+    text = f"{STUB}\ndef center(x):\n    return weigh(x)\n"
+    told = complaint(sit({"basics.py": text, "more.ipynb": [ANSWER]}), desk)
+    assert "NotImplementedError" in str(told)
+
+
 # --- one's own answers by name -------------------------------------------------------------------
 
 MEAN = "def staircase(x):\n    return x.mean()\n"
