@@ -263,7 +263,7 @@ class LoadedSubmission:
         while pending:
             statement = pending.pop()
             for name, file in self._globals_of(statement):
-                exercise, maker = self._meant(name, file)
+                exercise, maker = self._meant(name, file, statement.file)
                 if exercise and maker is not answer:
                     used[exercise] = self._found[exercise].status
                 if maker is not None and id(maker) not in reached:
@@ -283,13 +283,16 @@ class LoadedSubmission:
                         if (file := self._own_file(part or whole)) is not None:
                             yield name, file
 
-    def _meant(self, name: str, file: SourceFile) -> tuple[str, TopStatement | None]:
+    def _meant(
+        self, name: str, file: SourceFile, home: SourceFile
+    ) -> tuple[str, TopStatement | None]:
         """The exercise to which a name in a file refers, and the statement that binds the name.
+
+        The code that uses the name is in the file `home`, which may have imported the other file.
 
         The exercise is "" if the name refers to no exercise. For an exercise that the student has
         not written, the statement is the stub, or None.
         """
-        home = file
         for _ in self.files:  # a limit: an import leads to another file, and may lead back
             maker = self._final_maker(name, file)
             if maker is None:

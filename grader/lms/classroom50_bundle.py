@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 from grader.course.course import Course
 from grader.records.bundles import bundled, require_free, write_sums
+from grader.records.faults import CallError
 from grader.records.files import files_in
 from grader.release import texts
 from grader.release.engine import FOR_STUDENTS
@@ -18,8 +21,8 @@ from grader.release.student import write_student_bundle
 # The modules that the runner needs in addition to those for the student's commands.
 RUNNER_MODULES = ("cli.host", "lms.system", "lms.markdown", "lms.classroom50")
 PYTHON = "3.12"  # the bundle's libraries exist for it; Classroom 50's own default is newer
-# Classroom 50 fetches at most 10 MB. The engine and the references take up to 4 MB of this.
-MOST_MISTAKES = 4_500_000  # bytes
+MOST = 10 * 2**20  # bytes of the autograder, packed, that Classroom 50 fetches
+MOST_MISTAKES = 4_500_000  # bytes of it for known mistakes: the engine and references take the rest
 LONGEST = 39  # characters of a name on Classroom 50
 
 
@@ -35,7 +38,8 @@ def release_classroom50(
     """Write the autograder and the template into `to`, and return the files.
 
     `torch_index` is the address of a second package index for pip. Raises `CallError` as
-    `write_student_bundle` does. The same course gives the same bytes.
+    `write_student_bundle` does, and if the autograder is larger than Classroom 50 allows. The same
+    course gives the same bytes.
     """
     require_free(to, replace)
     with bundled(to) as draft:
@@ -55,6 +59,7 @@ def release_classroom50(
             engine=(*FOR_STUDENTS, *RUNNER_MODULES),
             most=MOST_MISTAKES,
         )
+        _require_small(draft / "autograder")
         # The second bundle takes its recordings from the cache.
         readme = texts.readme(course) + texts.as_it_is("classroom50/submit.md", __package__)
         write_student_bundle(
@@ -65,6 +70,17 @@ def release_classroom50(
         write_sums(draft)
         names = files_in(draft)
     return [to / name for name in names]
+
+
+def _require_small(autograder: Path) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        archive.add(autograder, ".")
+    if len(packed.getvalue()) > MOST:
+        raise CallError(
+            f"the autograder takes {len(packed.getvalue()) / 2**20:.1f} MB, and Classroom 50 "
+            f"fetches {MOST // 2**20}: release a part of the course with --assignment"
+        )
 
 
 def _readme(course: Course) -> str:
