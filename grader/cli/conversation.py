@@ -320,7 +320,7 @@ def export(
     if into is None and (overwrite or overwrite_all):
         raise CallError("--overwrite and --overwrite-all are for grades in the file of --into")
     with existing_gradebook(folder, opened.name) as book:
-        what = _part(opened, book, assignment)
+        what = exported_part(opened, book, assignment)
         rows = book.rows()
         if anonymous:
             rows = nameless(rows, pseudonyms_in(rows, book.salt))
@@ -345,12 +345,12 @@ def export(
                 book.remember_export(to, filled.push.column, filled.push.written)
         policy = book.policy
     about = remarks(given.rows, policy)
-    for line in (*notes, *unjudged(given.rows), *about, *_left_out(rows, given.rows)):
+    for line in (*notes, *unjudged(given.rows), *about, *left_out(rows, given.rows)):
         print(safe(line), file=sys.stderr)
     print(written_to, end="")
 
 
-def _left_out(rows: Sequence[Row], exported: Sequence[Row]) -> Iterator[str]:
+def left_out(rows: Sequence[Row], exported: Sequence[Row]) -> Iterator[str]:
     """A line about points that belong to the whole gradebook, if only a part is exported."""
     lost = [
         row.student
@@ -384,7 +384,11 @@ def _put(table: bytes, path: Path, into: Path | None) -> str:
     return f"{path}\n"
 
 
-def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
+def exported_part(course: Course, book: Gradebook, assignment: str | None) -> Part:
+    """The part of a gradebook to export: an assignment of `course.toml`, or all of it.
+
+    Raises `CallError` if the gradebook lacks some of the assignment.
+    """
     name = assignment or book.assignment
     if not name:
         return Part(course.file.title, book.exercises)

@@ -515,8 +515,9 @@ def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> A
             strangers[student] = person
         else:
             waiting.pop(key, None)
-            ids = {"canvas": person.canvas, "moodle": person.moodle}
-            known = msgspec.structs.replace(roster.keys[key], **ids)
+            listed = roster.keys[key]
+            ids = {"canvas": person.canvas or listed.canvas, "moodle": person.moodle}
+            known = msgspec.structs.replace(listed, **ids)
         if student in conflicts:
             # Without a grade, a student on the roster keeps the roster's key.
             people[key or student] = roster.keys[key] if key else person
