@@ -255,8 +255,8 @@ OverwriteOption = Annotated[
     typer.Option(
         "--overwrite",
         metavar="NAME",
-        help="Replace this student's grade in --into, although somebody changed it; may be "
-        "repeated.",
+        help="Replace this student's grade in the other system, although somebody changed it; may "
+        "be repeated.",
     ),
 ]
 OverwriteAllOption = Annotated[

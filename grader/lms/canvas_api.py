@@ -28,6 +28,7 @@ try:
     import requests
     from canvasapi import exceptions
     from requests.adapters import HTTPAdapter
+    from urllib3.exceptions import HTTPError
 except ModuleNotFoundError as _error:
     raise CallError(
         f"Canvas needs {_error.name}, which is missing: pip install 'attention-grader[canvas]'"
@@ -110,9 +111,9 @@ class _Courier(HTTPAdapter):
 _CutOff = requests.exceptions.ChunkedEncodingError
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def _origin(url: str) -> tuple[str, str | None, int]:
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port
+    return parts.scheme, parts.hostname, parts.port or {"https": 443}.get(parts.scheme, 80)
 
 
 def _is_throttled(response: requests.Response) -> bool:
@@ -192,7 +193,10 @@ class Api:
                 f"Canvas. Canvas says: {self._said(error)}"
             ) from None
         except exceptions.ResourceDoesNotExist:
-            raise Refused(f"Canvas knows no {what}, or hides it from the token's owner") from None
+            raise Refused(
+                f"Canvas knows no {what}, or hides it from the token's owner; the numbers are in "
+                "the address of the assignment's page: /courses/COURSE/assignments/ASSIGNMENT"
+            ) from None
         except (exceptions.BadRequest, exceptions.Conflict, exceptions.UnprocessableEntity) as e:
             raise Refused(f"Canvas refused it ({what}): {self._said(e)}") from None
         except (exceptions.CanvasException, requests.RequestException) as error:
@@ -200,7 +204,7 @@ class Api:
                 f"{self.url} gave no whole answer ({what}; {type(error).__name__}): run the same "
                 "command again, it goes on where it stopped"
             ) from None
-        except msgspec.ValidationError as error:
+        except msgspec.MsgspecError as error:
             raise Unreachable(
                 f"{self.url} gave an answer of an unknown form ({what}): is this the address that "
                 f"your browser shows in Canvas? {self._said(error)}"
@@ -239,9 +243,7 @@ class Api:
                     found += part
                     if monotonic() > end:
                         raise requests.Timeout
-            except OSError:
-                raise
-            except Exception as error:  # urllib3's own errors: cut off, or no more data in time
+            except HTTPError as error:  # of urllib3: cut off, or no more data in time
                 raise _CutOff(type(error).__name__) from None
         if len(found) != size:
             raise _CutOff("another length")
@@ -268,7 +270,8 @@ class Api:
                 sent = self._session.get(urljoin(permit.upload_url, sent.headers["Location"]))
             if sent.status_code >= 400:
                 raise requests.HTTPError
-            return msgspec.convert(sent.json(), _Uploaded).id
+            text = sent.text.removeprefix("while(1);")  # in answers that are meant for browsers
+            return msgspec.json.decode(text, type=_Uploaded).id
 
 
 class _Permit(msgspec.Struct):

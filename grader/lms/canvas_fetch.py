@@ -92,7 +92,13 @@ class Assignment(msgspec.Struct):
     name: str
     points_possible: float | None = None
     group_category_id: int | None = None
+    grade_group_students_individually: bool | None = None
     anonymize_students: bool | None = None
+
+    @property
+    def grades_groups(self) -> bool:
+        """Whether a grade for one student counts for all members of the group."""
+        return self.group_category_id is not None and not self.grade_group_students_individually
 
 
 @dataclass(frozen=True)

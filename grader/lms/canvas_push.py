@@ -35,6 +35,11 @@ from grader.records.rows import Row, called, number, some_of
 # this process is killed between the two, the next push looks which of them is true.
 BEGUN, DONE = "api, begun", "api"
 COMMENT = "Feedback on your submission: see the attached page."
+REFUSED = "Canvas did not take the grade: display it as points in the assignment's settings"
+ONE_GRADE = (
+    "Canvas gives all members of a group the same grade, the one that is sent last: if corrections "
+    "make them differ, first choose to assign grades to each student in the assignment's settings"
+)
 SEEN = ["submission_comments", "user"]
 
 
@@ -140,7 +145,8 @@ def plan(
     steps = [_step(row, totals.of(row), targets[row.student][0], push, pages) for row in rows]
     deducted = [student for student, (state, _) in targets.items() if state.points_deducted]
     notes = [
-        *(f"{line}" for line in about_points(assignment.points_possible, totals.most)),
+        *about_points(assignment.points_possible, totals.most),
+        *([ONE_GRADE] * assignment.grades_groups),
         *([f"Canvas itself takes points off late work: {some_of(deducted)}"] * bool(deducted)),
         *([f"in Canvas, but not in this gradebook: {some_of(strangers)}"] * bool(strangers)),
         *([f"left out, since two people in Canvas may be meant: {some_of(sorted(doubled))}"]
@@ -228,6 +234,9 @@ def _send(api: Api, plan: Plan, step: Step) -> None:
             if changes:
                 with api.asking(f"grade of {step.name}"):
                     submission.edit(**changes)
+                    state = api.data(submission, _State)
+                if "submission" in changes and not _is_done(step, state):
+                    raise Refused(f"{REFUSED}; it has {state.mark}")
             return
         except Unreachable:
             if turn == TRIES:
@@ -238,15 +247,19 @@ def _send(api: Api, plan: Plan, step: Step) -> None:
             state = api.data(again, _State)
 
 
+def _is_done(step: Step, state: _State) -> bool:
+    """Whether a student's grade or excuse is in Canvas."""
+    if step.new is None:
+        return bool(state.excused)
+    return not state.excused and alike(state.mark, step.new)
+
+
 def _changes(api: Api, step: Step, state: _State, submission: Any) -> dict[str, Any]:
     """What a student's submission still lacks, as arguments of canvasapi's `edit`."""
     changes: dict[str, Any] = {}
-    if step.writes and step.new is None and not state.excused:
-        changes["submission"] = {"excuse": True}
-    elif step.writes and step.new is not None and (
-        state.excused or not alike(state.mark, step.new)
-    ):  # fmt: skip
-        changes["submission"] = {"posted_grade": number(step.new)}
+    if step.writes and not _is_done(step, state):
+        points = {"excuse": True} if step.new is None else {"posted_grade": number(step.new)}
+        changes["submission"] = points
     if step.page is not None and not state.has(page_name(step.page)):
         place = (
             f"courses/{submission.course_id}/assignments/{submission.assignment_id}"

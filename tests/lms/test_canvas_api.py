@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +15,12 @@ import pytest
 from grader.grades.gradebook import FEEDBACK, feedback_names, open_gradebook
 from grader.intake import read_roster
 from grader.records.faults import Unreachable
-from grader.records.rows import Adjustment, Person
+from grader.records.rows import Person
 from tests.conftest import Grader
 from tests.support import canvas_server
 from tests.support.canvas_server import ASSIGNMENT, COURSE, TOKEN, Canvas
-from tests.support.gradebooks import EXERCISES, correct, grade, mistaken, solved, untouched
-from tests.support.places import TINY
+from tests.support.gradebooks import EXERCISES, grade, mistaken, solved, untouched
+from tests.support.places import ROOT, TINY
 
 PLACE = (str(COURSE), str(ASSIGNMENT))
 FETCH = ("canvas", "fetch", *PLACE, "--out")
@@ -287,24 +289,25 @@ def test_the_csv_and_the_api_know_each_others_grades(
     assert canvas.graded[2:] == [(users[0], "2.25")]
 
 
-def test_a_killed_push_knows_afterwards_which_grade_was_its_own(
-    canvas: Canvas, here: Path, cold_grader: Grader
+@pytest.mark.parametrize(("how", "done"), [("hang", 0), ("hang after", 1)])
+def test_a_killed_push_goes_on_and_knows_which_grade_was_its_own(
+    canvas: Canvas, here: Path, cold_grader: Grader, how: canvas_server.How, done: int
 ) -> None:
-    users = enrol_class(canvas, 2)
+    users = enrol_class(canvas, 3)
     write_book(here / "book", users)
-    cuts: tuple[canvas_server.How, ...] = ("before", "after")
-    for user, how in zip(users, cuts, strict=True):
-        # The only try is cut off, and then the process ends.
-        canvas.fail("PUT", f"/{user}$", how)
-        canvas.fail("GET", f"/{user}[?]", "401")
-        assert cold_grader(*push("--yes")).code == 2
-    assert len(canvas.graded) == 2
-    assert cold_grader(*push("--yes", "--dry-run")).code == 0
+    canvas.fail("PUT", f"/{users[0]}$", how)
+    command = [sys.executable, "-m", "grader", *push("--yes", "--feedback")]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+        assert canvas.hanging.wait(60)
+        process.kill()
+    assert len(canvas.graded) == len(canvas.commented) == done
+    canvas.released.set()
+    assert cold_grader(*push("--dry-run")).code == 0
     write_book(here / "book", users, points=0.25)
-    with open_gradebook(here / "book", "tiny") as book:
-        correct(book, f"student{users[1]}", Adjustment("center", -1.0, "copied"))
-    assert cold_grader(*push("--yes")).code == 0
-    assert canvas.graded[2:] == [(users[0], "2.25"), (users[1], "3")]
+    assert cold_grader(*push("--yes", "--feedback")).code == 0
+    assert canvas.graded[:done] == [(users[0], "2.5")][:done]
+    assert canvas.graded[done:] == [(users[0], "2.25"), (users[1], "4"), (users[2], "2.25")]
+    assert sorted(user for user, _ in canvas.commented) == users
 
 
 def test_dry_run_and_no_as_answer_send_nothing(
@@ -340,6 +343,19 @@ def test_no_grade_is_no_zero_and_an_excuse_is_sent(
     assert canvas.graded == [(users[0], "2.5"), (users[1], "EX")]
     assert "no grade: empty" in done.out
     assert "in Canvas, but not in this gradebook: Ann Xad" in done.err
+
+
+def test_a_grade_that_canvas_does_not_take_is_reported(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas, 2)
+    write_book(here / "book", users)
+    canvas.deaf = True
+    canvas.assignment["group_category_id"] = 9
+    done = cold_grader(*push("--yes"))
+    assert done.code == 2
+    assert "Canvas did not take the grade" in done.err
+    assert "the same grade, the one that is sent last" in done.err
 
 
 def test_one_refused_student_does_not_stop_the_others(

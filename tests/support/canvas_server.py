@@ -22,7 +22,8 @@ COURSE, ASSIGNMENT = 12, 345
 PAGE = 15  # entries of a page, whatever the client asks for
 
 How = Literal[
-    "429", "403", "400", "401", "404", "502", "forbidden", "half", "before", "after", "hang"
+    "429", "403", "400", "401", "404", "502", "forbidden", "half", "before", "after", "hang",
+    "hang after",
 ]  # fmt: skip
 
 
@@ -51,8 +52,10 @@ class Canvas:
     asked: list[str] = field(default_factory=list)  # all requests to Canvas
     foreign: list[tuple[str, str | None]] = field(default_factory=list)  # path, authorization
     faults: list[Fault] = field(default_factory=list)
+    deaf: bool = False  # whether grades are accepted, and forgotten
     url: str = ""
     files_url: str = ""
+    hanging: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -120,6 +123,7 @@ class Canvas:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or each answer would wait for 40 ms
     canvas: Canvas
 
     def log_message(self, *_: Any) -> None:
@@ -143,14 +147,18 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.connection.shutdown(2)
 
+    def hang(self) -> None:
+        self.canvas.hanging.set()
+        self.canvas.released.wait(30)
+        self.hang_up()
+
     def handle_one(self) -> None:
         body, canvas = self.body(), self.canvas
         how = canvas.fault(self.command, self.path)
         if how == "before":
             self.hang_up()
         elif how == "hang":
-            canvas.released.wait(30)
-            self.hang_up()
+            self.hang()
         elif how == "429":
             self.answer(429, b"{}", Retry_After="7")
         elif how == "403":
@@ -165,7 +173,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             with canvas.lock:
                 status, data, headers = self.work(body)
-            if how == "after":
+            if how == "hang after":
+                self.hang()
+            elif how == "after":
                 self.hang_up()
             else:
                 self.answer(status, data, how == "half", **headers)
@@ -251,7 +261,7 @@ class _Api(_Handler):
             url = f"{canvas.files_url}/upload"
             return self.json({"upload_url": url, "upload_params": {"key": form["name"][0]}})
         if self.command == "PUT":
-            if "submission[posted_grade]" in form:
+            if "submission[posted_grade]" in form and not canvas.deaf:
                 (grade,) = form["submission[posted_grade]"]
                 one |= {"score": float(grade), "entered_score": float(grade), "excused": False}
                 canvas.graded.append((user, grade))
