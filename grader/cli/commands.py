@@ -22,7 +22,8 @@ MODULE_OF = {
     "extend": "decisions", "excuse": "decisions", "assign": "decisions",
     "history": "decisions",
     "forget": "conversation", "diff": "conversation",
-    "report": "conversation", "export": "conversation", "term": "term", "release": "release",
+    "report": "conversation", "export": "conversation", "canvas": "canvas", "term": "term",
+    "release": "release",
     "audit": "author", "doctor": "doctor", "new": "author",
     "host": "host",
 }  # fmt: skip

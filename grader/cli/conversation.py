@@ -282,8 +282,8 @@ OverwriteOption = Annotated[
     typer.Option(
         "--overwrite",
         metavar="NAME",
-        help="Replace this student's grade in --into, although somebody changed it; may be "
-        "repeated.",
+        help="Replace this student's grade in the other system, although somebody changed it; may "
+        "be repeated.",
     ),
 ]
 OverwriteAllOption = Annotated[
@@ -347,7 +347,7 @@ def export(
     if into is None and (overwrite or overwrite_all):
         raise CallError("--overwrite and --overwrite-all are for grades in the file of --into")
     with existing_gradebook(folder, opened.name) as book:
-        what = _part(opened, book, assignment)
+        what = exported_part(opened, book, assignment)
         rows = book.rows()
         if anonymous:
             rows = nameless(rows, pseudonyms_in(rows, book.salt))
@@ -372,12 +372,12 @@ def export(
                 book.remember_export(to, filled.push.column, filled.push.written)
         policy = book.policy
     about = remarks(given.rows, policy)
-    for line in (*notes, *unjudged(given.rows), *about, *_left_out(rows, given.rows)):
+    for line in (*notes, *unjudged(given.rows), *about, *left_out(rows, given.rows)):
         print(safe(line), file=sys.stderr)
     print(written_to, end="")
 
 
-def _left_out(rows: Sequence[Row], exported: Sequence[Row]) -> Iterator[str]:
+def left_out(rows: Sequence[Row], exported: Sequence[Row]) -> Iterator[str]:
     """A line about points that belong to the whole gradebook, if only a part is exported."""
     lost = [
         row.student
@@ -411,7 +411,11 @@ def _put(table: bytes, path: Path, into: Path | None) -> str:
     return f"{path}\n"
 
 
-def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
+def exported_part(course: Course, book: Gradebook, assignment: str | None) -> Part:
+    """The part of a gradebook to export: an assignment of `course.toml`, or all of it.
+
+    Raises `CallError` if the gradebook lacks some of the assignment.
+    """
     name = assignment or book.assignment
     if not name:
         return Part(course.file.title, book.exercises)

@@ -63,7 +63,7 @@ class Push:
 
     def writes(self, student: str, points: float, there: Mark = None) -> bool:
         """Whether to write a student's points over the grade that is there."""
-        if _alike(there, points):
+        if alike(there, points):
             self.same.append(student)
             return False
         if there is not None and not self.may_replace(student, there):
@@ -75,7 +75,7 @@ class Push:
     def may_replace(self, student: str, there: Mark) -> bool:
         """Whether nothing is there, or what the kit wrote, or what the user wants to replace."""
         before = self._before(student)
-        ours = there is None or (before is not None and _alike(there, before))
+        ours = there is None or (before is not None and alike(there, before))
         return ours or self._past.overwrite_all or self.is_named(student)
 
     def is_named(self, student: str) -> bool:
@@ -90,7 +90,7 @@ class Push:
         return last.before if last.view == self._view else last.points
 
 
-def _alike(there: Mark, points: float) -> bool:
+def alike(there: Mark, points: float) -> bool:
     """Whether a grade there is this number of points, which the system may show rounded."""
     if not isinstance(there, int | float):
         return False

@@ -525,8 +525,9 @@ def _settled(
             strangers[student] = person
         else:
             waiting.pop(key, None)
-            ids = {"canvas": person.canvas, "moodle": person.moodle}
-            known = msgspec.structs.replace(roster.keys[key], **ids)
+            listed = roster.keys[key]
+            ids = {"canvas": person.canvas or listed.canvas, "moodle": person.moodle}
+            known = msgspec.structs.replace(listed, **ids)
         if student in conflicts:
             # Without a grade, a student on the roster keeps the roster's key.
             people[key or student] = roster.keys[key] if key else person

@@ -26,6 +26,7 @@ EMAIL = {"email", "emailaddress", "mail"}
 GITHUB = "githubusername"
 LOGIN = {GITHUB, "login", "loginid", "netid", "sisloginid", "username"}
 GROUP = {"group", "team"}
+CANVAS = {"canvasid"}  # Canvas's id of the user, which the names in its downloads have
 # In GitHub Classroom's roster, whatever the teacher entered: a name, an id or an e-mail address.
 IDENTIFIER = {"identifier"}
 KINDS = {
@@ -66,6 +67,7 @@ class Roster:
     def find(self, person: Person, key: str) -> str | None:
         """The key of the person who made a submission; None unless exactly one person matches."""
         tests: list[Callable[[Person], bool]] = [
+            lambda p: bool(p.canvas) and p.canvas == person.canvas,
             lambda p: bool(p.id) and p.id in (person.id, person.canvas, key),
             lambda p: bool(p.email) and _folded(p.email) in (_folded(person.email), _folded(key)),
             lambda p: bool(p.email) and _folded(p.email).partition("@")[0] == _folded(key),
@@ -239,14 +241,14 @@ def _person(
         wanted = (cell for kind, cell in zip(kinds, cells, strict=False) if kind in names)
         return next((cell for cell in wanted if cell), "")
 
-    known = ID | NAME | FIRST | LAST | EMAIL
+    known = ID | NAME | FIRST | LAST | EMAIL | CANVAS
     extra = {
         column: cell
         for column, kind, cell in zip(columns, kinds, cells, strict=False)
         if kind not in known
     }
     name = of(NAME) or f"{of(FIRST)} {of(LAST)}".strip()
-    person = Person(of(ID), name, of(EMAIL), extra=extra, login=of(LOGIN))
+    person = Person(of(ID), name, of(EMAIL), of(CANVAS), extra=extra, login=of(LOGIN))
     return (_identified(person, of(IDENTIFIER)) if GITHUB in kinds else person), of(GROUP)
 
 

@@ -37,7 +37,7 @@ from grader.lms.sheets import (
 from grader.lms.system import Feedback, Filled, Returned, System, Table, Totals
 from grader.records.faults import CallError
 from grader.records.files import zipped
-from grader.records.rows import Person, csv_line, number
+from grader.records.rows import Person, Row, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
 
@@ -79,6 +79,12 @@ def _entry(name: str) -> _Entry | None:
         return None
     upload, own = int(match["file"] or 0), match["name"] or match["typed"]
     return _Entry(who, number, late, upload, own, match["typed"] is not None, person, name)
+
+
+def user_of(name: str) -> str | None:
+    """The user's number in a name of Canvas' form; None for another name."""
+    entry = _entry(name)
+    return entry.number if entry is not None else None
 
 
 def _made(names: Collection[str]) -> Collection[str]:
@@ -193,6 +199,11 @@ _NUMBER = Kind(lambda row: [row.person.canvas])
 _KINDS = ((_NUMBER, "ID"), (ID, "SIS User ID"), (LOGIN, "SIS Login ID"), (NAME, "Student"))
 
 
+def directory_of(rows: Sequence[Row]) -> Directory:
+    """Finds a student by a line of these cells: Canvas's id, SIS id, login, name."""
+    return Directory(rows, [(kind, place) for place, (kind, _) in enumerate(_KINDS)])
+
+
 def _fresh(totals: Totals) -> Filled:
     """Write a new table; for an unknown title, Canvas offers to create an assignment."""
     lines = [
@@ -230,7 +241,7 @@ def _filled(totals: Totals, into: Path) -> Filled:
     directory = Directory(totals.rows, sheet.places(_KINDS))
     lines = [cells for cells in sheet.rows[1:] if _POINTS not in cells[0]]
     maxima = [cells[place] for cells in sheet.rows[1:] if _POINTS in cells[0]]
-    notes = [note for cell in maxima for note in _about_points(cell, totals.most)]
+    notes = [note for cell in maxima for note in about_points(as_number(cell), totals.most)]
 
     def is_excused(cells: Sequence[str]) -> bool:
         return cells[place].strip() == _EXCUSED
@@ -297,9 +308,9 @@ def _title(head: str) -> str:
     return match["title"] if match else head
 
 
-def _about_points(cell: str, most: float) -> Iterator[str]:
-    there = as_number(cell)
-    if there is not None and there != round(most, 3):
+def about_points(there: float | None, most: float) -> Iterator[str]:
+    """A line if the points possible in Canvas differ from the maximum of the grades."""
+    if there is not None and round(there, 3) != round(most, 3):
         yield (
             f"Canvas has {number(there)} points possible, and these grades have a maximum of "
             f"{number(most)}: change it in Canvas, or set the assignment's `points` in course.toml"

@@ -20,6 +20,10 @@ class NoRoom(HostFault):
     """A disk is full: the machine's fault, not the grader's. Exit code 3."""
 
 
+class Unreachable(HostFault):
+    """Another computer gave no usable answer: not the grader's fault. Exit code 3."""
+
+
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -50,7 +54,7 @@ def exit_codes() -> Iterator[None]:
     except CallError as error:
         print(f"grader: {error}", file=sys.stderr)
         sys.exit(2)
-    except NoRoom as fault:
+    except (NoRoom, Unreachable) as fault:
         print(f"grader: {fault}", file=sys.stderr)
         sys.exit(3)
     except HostFault as fault:

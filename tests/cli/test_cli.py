@@ -602,7 +602,7 @@ def test_doctor_says_what_is_missing_instead_of_failing(
     assert "there is no course.toml here" in ran.out.replace("\n", " ")
 
 
-GROUPS = {"release", "new", "host"}  # of commands, which have examples of their own
+GROUPS = {"canvas", "release", "new", "host"}  # of commands, which have examples of their own
 COMMANDS = [name for name in MODULE_OF if name not in GROUPS]
 
 

@@ -1,0 +1,490 @@
+"""Canvas's API: a class is fetched and its grades are pushed, with a server that often fails."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.grades.gradebook import FEEDBACK, feedback_names, open_gradebook
+from grader.intake import read_roster
+from grader.records.faults import Unreachable
+from grader.records.rows import Person
+from tests.conftest import Grader
+from tests.support import canvas_server
+from tests.support.canvas_server import ASSIGNMENT, COURSE, TOKEN, Canvas
+from tests.support.gradebooks import EXERCISES, grade, mistaken, solved, untouched
+from tests.support.places import ROOT, TINY
+
+PLACE = (str(COURSE), str(ASSIGNMENT))
+FETCH = ("canvas", "fetch", *PLACE, "--out")
+STUDENTS = 40
+
+
+@pytest.fixture
+def canvas(monkeypatch: pytest.MonkeyPatch) -> Iterator[Canvas]:
+    with canvas_server.served() as canvas:
+        monkeypatch.setenv("CANVAS_URL", canvas.url)
+        monkeypatch.setenv("CANVAS_TOKEN", TOKEN)
+        yield canvas
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds for which commands would have waited."""
+    waited: list[float] = []
+    monkeypatch.setattr("grader.lms.canvas_api.sleep", waited.append)
+    return waited
+
+
+def enrol_class(canvas: Canvas, count: int = STUDENTS) -> list[int]:
+    letters = [f"{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(count)]
+    return [
+        canvas.enrol(
+            f"Ann X{two}", f"X{two}, Ann", ("basics.py", f"def center(): ... # {two}\n".encode())
+        )
+        for two in letters
+    ]
+
+
+def write_book(folder: Path, users: list[int], *, points: float = 0.5) -> None:
+    """A gradebook of these students, with pages."""
+    with open_gradebook(folder, "tiny") as book:
+        book.exercises = EXERCISES
+        for n, user in enumerate(users):
+            center = solved("center") if n % 2 else mistaken("center", points=points)
+            book.record(grade(f"student{user}", center, solved("weigh")))
+        book.set_people({f"student{user}": Person(canvas=str(user)) for user in users})
+        write_pages(folder, "one")
+
+
+def write_pages(folder: Path, words: str) -> None:
+    (folder / FEEDBACK).mkdir(exist_ok=True)
+    with open_gradebook(folder, "tiny") as book:
+        for student, name in feedback_names(book.rows()).items():
+            (folder / FEEDBACK / name).write_text(f"<p>{student}, {words}</p>", "utf-8")
+
+
+def push(*more: str) -> tuple[str | Path, ...]:
+    return ("canvas", "push", "book", *PLACE, "--course", TINY, *more)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# --- fetching ------------------------------------------------------------------------------------
+
+
+def test_a_class_is_fetched_over_pages_pauses_and_cuts_every_file_once_and_whole(
+    canvas: Canvas, here: Path, cold_grader: Grader, pauses: list[float]
+) -> None:
+    users = enrol_class(canvas)
+    canvas.fail("GET", "/submissions", "429")
+    canvas.fail("GET", "bookmark", "403")
+    canvas.fail("GET", "search_users", "half")
+    canvas.fail("GET", "sections", "502")
+    canvas.fail("GET", "/kept/70020", "half", times=3)
+    stopped = cold_grader(*FETCH, "ps1")
+    assert stopped.code == 3
+    assert "run the same command again" in stopped.err
+    assert "waiting for 7 s" in stopped.err
+    assert pauses[0] == 7
+    written = {path.name for path in (here / "ps1" / "submissions").iterdir()}
+    assert len(written) == 20, "the cut file is not there at all"
+    done = cold_grader(*FETCH, "ps1")
+    assert (done.code, done.err) == (0, "")
+    assert "20 files fetched, 20 here already" in done.out
+    folder = here / "ps1" / "submissions"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        f"x{chr(97 + n // 26)}{chr(97 + n % 26)}ann_{user}_{70_000 + n}_basics.py": canvas.files[
+            70_000 + n
+        ]
+        for n, user in enumerate(users)
+    }
+    kept = [path for path, _ in canvas.foreign]
+    assert sorted(kept) == sorted([f"/kept/{70_000 + n}" for n in range(40)] + 3 * ["/kept/70020"])
+    assert {authorization for _, authorization in canvas.foreign} == {None}
+
+
+def test_the_printed_command_reads_what_was_fetched(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    enrol_class(canvas, 3)
+    canvas.enrol("Zoë Absent", "Absent, Zoë")
+    done = cold_grader(*FETCH, "my ps1")
+    command = shlex.split(done.out.splitlines()[-1])
+    assert command[:3] == ["grader", "grade", "my ps1/submissions"]
+    listed = cold_grader(*command[1:], "--course", TINY, "--dry-run")
+    assert "a download from Canvas: 3 submissions" in listed.err + listed.out
+    assert "s1003 Zoë Absent" in listed.err + listed.out
+    roster = read_roster(here / "my ps1" / "roster.csv")
+    assert roster.people[0] == Person(
+        "s1000",
+        "Ann Xaa",
+        "1000@example.edu",
+        "1000",
+        login="login1000",
+        extra={"login": "login1000", "section": "Lab 1"},
+    )
+    assert roster.find(Person(canvas="1002"), "somebody") == "s1002"
+    times = (here / "my ps1" / "times.csv").read_text("utf-8")
+    assert times.splitlines()[:2] == ["student,id,time", "Ann Xaa,1000,2026-11-20T10:00:00Z"]
+
+
+def test_only_the_newest_attempt_is_kept(canvas: Canvas, here: Path, cold_grader: Grader) -> None:
+    user = canvas.enrol("Ada Lovelace", "Lovelace, Ada", ("old.py", b"x = 1\n"))
+    assert cold_grader(*FETCH, "ps1").code == 0
+    canvas.submissions[user]["attachments"] = [canvas.attach("new.py", b"x = 2\n")]
+    canvas.submissions[user]["late"] = True
+    (here / "ps1" / "submissions" / "notes.txt").write_text("my own", "utf-8")
+    done = cold_grader(*FETCH, "ps1")
+    assert "1 file fetched, 0 here already, 1 of earlier attempts removed" in done.out
+    names = sorted(path.name for path in (here / "ps1" / "submissions").iterdir())
+    assert names == [f"lovelaceada_LATE_{user}_70001_new.py", "notes.txt"]
+
+
+def test_nothing_leaves_the_folder_and_nothing_large_is_fetched(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    name = "../../../\x1b[2J" + "long" * 100 + ".py"
+    user = canvas.enrol("../evil", "../", (name, b"x = 1\n"), ("..", b"y"))
+    large = canvas.attach("film.mp4", b"")
+    large["size"] = 5 * 2**20
+    canvas.submissions[user]["attachments"] += [large, canvas.attach("gone.py", b"1") | {"url": ""}]
+    done = cold_grader(*FETCH, "ps1")
+    assert done.code == 0
+    assert f"{user} ../evil: film.mp4 is left out: it is larger than 4 MiB" in done.err
+    assert "gone.py is left out" in done.err
+    assert sorted(path.name for path in here.iterdir()) == ["ps1"]
+    first, second = sorted((here / "ps1" / "submissions").iterdir())
+    assert first.name.startswith(f"_{user}_70000_..-..-..-")
+    assert first.suffix == ".py"
+    assert first.name.isprintable()
+    assert second.name == f"_{user}_70001_file"
+
+
+def test_typed_text_groups_and_the_test_student(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    typed = {"submission_type": "online_text_entry", "body": "<p>x = 1</p>"}
+    ada = canvas.enrol("Ada", "Ada", submitted_at="2026-11-20T10:00:00Z", **typed)
+    link = {"submission_type": "online_url", "url": "https://example.edu/<x>"}
+    bob = canvas.enrol("Bob", "Bob", **link)
+    canvas.enrol("Test Student", "Student, Test", ("basics.py", b"x = 1\n"))
+    shared = [canvas.attach("team.py", b"x = 1\n")]
+    canvas.enrol("Dan", "Dan", attachments=shared)
+    canvas.enrol("Eve", "Eve", attachments=shared)
+    canvas.assignment["group_category_id"] = 9
+    dan, eve = canvas.users[3:]
+    canvas.groups += [
+        {"id": 1, "name": "Team 1", "group_category_id": 9, "users": [dan, eve]},
+        {"id": 2, "name": "Other", "group_category_id": 8, "users": [dan]},
+    ]
+    assert cold_grader(*FETCH, "ps1").code == 0
+    names = sorted(path.name for path in (here / "ps1" / "submissions").iterdir())
+    assert names == [
+        f"ada_{ada}_text.html", f"bob_{bob}_link.html", f"dan_{dan['id']}_70001_team.py"
+    ]  # fmt: skip
+    roster = read_roster(here / "ps1" / "roster.csv")
+    assert roster.groups == {"team1": (f"s{dan['id']}", f"s{eve['id']}")}
+    assert len(roster.people) == 4
+
+
+def test_a_folder_of_something_else_stays(canvas: Canvas, here: Path, cold_grader: Grader) -> None:
+    enrol_class(canvas, 1)
+    (here / "roster.csv").write_text("mine", "utf-8")
+    refused = cold_grader(*FETCH, ".")
+    assert refused.code == 2
+    assert (here / "roster.csv").read_text("utf-8") == "mine"
+    assert cold_grader(*FETCH, "ps1").code == 0
+    (here / "ps1" / "canvas.json").write_text('{"url": "https://other"}', "utf-8")
+    assert "holds another assignment" in cold_grader(*FETCH, "ps1").err
+
+
+# --- pushing -------------------------------------------------------------------------------------
+
+
+def test_every_grade_and_every_page_arrives_once_however_often_the_line_is_cut(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas)
+    write_book(here / "book", users)
+    one = "/submissions/{}$"
+    canvas.fail("PUT", one.format(users[3]), "before")
+    canvas.fail("PUT", one.format(users[5]), "after")
+    canvas.fail("PUT", one.format(users[7]), "half")
+    canvas.fail("PUT", one.format(users[8]), "403")
+    canvas.fail("POST", "/upload", "after")
+    canvas.fail("PUT", one.format(users[10]), "before", times=3)
+    first = cold_grader(*push("--feedback", "--yes"))
+    assert (first.code, len(canvas.graded)) == (3, 10)
+    assert "run the same command again" in first.err
+    # Cut off after the work, and no answer to the question whether it was done.
+    canvas.fail("PUT", one.format(users[20]), "after")
+    canvas.fail("GET", f"/{users[20]}[?]", "502", times=3)
+    second = cold_grader(*push("--feedback", "--yes"))
+    assert (second.code, len(canvas.graded)) == (3, 21)
+    third = cold_grader(*push("--feedback", "--yes"))
+    assert third.code == 0
+    assert "sent to 19 students" in third.out
+    wanted = [(user, "4" if n % 2 else "2.5") for n, user in enumerate(users)]
+    assert canvas.graded == wanted
+    assert canvas.commented == [(user, f"<p>student{user}, one</p>") for user in users]
+    assert "nothing was sent" in cold_grader(*push("--feedback", "--yes")).out
+    assert canvas.graded == wanted
+
+
+def test_a_new_grading_replaces_what_the_kit_wrote_and_a_persons_grade_stays(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas, 6)
+    write_book(here / "book", users)
+    canvas.submissions[users[0]] |= {"score": 3.75, "entered_score": 3.75}
+    canvas.submissions[users[1]] |= {"excused": True}
+    first = cold_grader(*push("--feedback", "--yes"))
+    (line,) = (line for line in first.out.splitlines() if f"student{users[0]}" in line)
+    assert line.split()[1:3] == ["3.75", "2.5"]
+    assert "not from this gradebook: --overwrite NAME replaces it" in line
+    assert "excused in Canvas" in first.out
+    assert [user for user, _ in canvas.graded] == users[2:]
+    assert [user for user, _ in canvas.commented] == users[2:]
+    write_book(here / "book", users, points=1)
+    write_pages(here / "book", "two")
+    # A late penalty of Canvas's own is not a person's change.
+    canvas.submissions[users[2]] |= {"score": 1.5, "points_deducted": 1.0}
+    again = cold_grader(*push("--yes", "--overwrite", f"student{users[1]}"))
+    assert "Canvas itself takes points off late work" in again.err
+    assert canvas.graded[4:] == [(users[1], "4"), (users[2], "3"), (users[4], "3")]
+    assert cold_grader(*push("--yes", "--overwrite-all", "--feedback")).code == 0
+    assert canvas.graded[7:] == [(users[0], "3")]
+    assert len(canvas.commented) == 10, "each student has each version of the page once"
+
+
+def test_the_csv_and_the_api_know_each_others_grades(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas, 2)
+    write_book(here / "book", users)
+    assert cold_grader(*push("--yes")).code == 0
+    write_book(here / "book", users, points=1)
+    table = ["Student,ID,SIS User ID,SIS Login ID,Section,Homework (345)"]
+    table += [f'"X, Ann",{user},,,,{grade}' for user, grade in canvas.graded]
+    (here / "canvas.csv").write_text("\n".join(table), "utf-8")
+    export = ("export", "book", "--to", "canvas", "--into", "canvas.csv", "--out", "up.csv")
+    done = cold_grader(*export, "--column", "Homework", "--course", TINY)
+    assert "1 row filled in" in done.err
+    assert ",3\n" in (here / "up.csv").read_text("utf-8")
+    canvas.submissions[users[0]] |= {"score": 3, "entered_score": 3}  # the file was imported
+    write_book(here / "book", users, points=0.25)
+    assert cold_grader(*push("--yes")).code == 0
+    assert canvas.graded[2:] == [(users[0], "2.25")]
+
+
+@pytest.mark.parametrize(("how", "done"), [("hang", 0), ("hang after", 1)])
+def test_a_killed_push_goes_on_and_knows_which_grade_was_its_own(
+    canvas: Canvas, here: Path, cold_grader: Grader, how: canvas_server.How, done: int
+) -> None:
+    users = enrol_class(canvas, 3)
+    write_book(here / "book", users)
+    canvas.fail("PUT", f"/{users[0]}$", how)
+    command = [sys.executable, "-m", "grader", *push("--yes", "--feedback")]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+        assert canvas.hanging.wait(60)
+        process.kill()
+    assert len(canvas.graded) == len(canvas.commented) == done
+    canvas.released.set()
+    assert cold_grader(*push("--dry-run")).code == 0
+    write_book(here / "book", users, points=0.25)
+    assert cold_grader(*push("--yes", "--feedback")).code == 0
+    assert canvas.graded[:done] == [(users[0], "2.5")][:done]
+    assert canvas.graded[done:] == [(users[0], "2.25"), (users[1], "4"), (users[2], "2.25")]
+    assert sorted(user for user, _ in canvas.commented) == users
+
+
+def test_dry_run_and_no_as_answer_send_nothing(
+    canvas: Canvas, here: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = enrol_class(canvas, 3)
+    write_book(here / "book", users)
+    canvas.assignment["points_possible"] = 10.0
+    dry = cold_grader(*push("--feedback", "--dry-run"))
+    assert dry.code == 0
+    assert f"student{users[2]}" in dry.out
+    assert "3 students would get something" in dry.out
+    assert "Canvas has 10 points possible, and these grades have a maximum of 4" in dry.err
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: sys.exit(1))
+    assert cold_grader(*push()).code == 1
+    assert {request.split()[0] for request in canvas.asked} == {"GET"}
+
+
+def test_no_grade_is_no_zero_and_an_excuse_is_sent(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas, 4)
+    write_book(here / "book", users[:2])
+    with open_gradebook(here / "book", "tiny") as book:
+        empty = grade("finn", untouched("center"), status="empty", message="no file")
+        book.record(empty)
+        people = {"finn": Person(canvas=str(users[2])), "zoe": Person("none", "Zoe Nowhere")}
+        book.set_people({**book.people(), **people})
+    excuse = ("excuse", "book", f"student{users[1]}", "--reason", "ill", "--course", TINY)
+    assert cold_grader(*excuse).code == 0
+    done = cold_grader(*push("--yes"))
+    assert done.code == 0
+    assert canvas.graded == [(users[0], "2.5"), (users[1], "EX")]
+    assert "no grade: empty" in done.out
+    assert "in Canvas, but not in this gradebook: Ann Xad" in done.err
+
+
+def test_a_grade_that_canvas_does_not_take_is_reported(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas, 2)
+    write_book(here / "book", users)
+    canvas.deaf = True
+    canvas.assignment["group_category_id"] = 9
+    done = cold_grader(*push("--yes"))
+    assert done.code == 2
+    assert "Canvas did not take the grade" in done.err
+    assert "the same grade, the one that is sent last" in done.err
+
+
+def test_one_refused_student_does_not_stop_the_others(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas, 3)
+    write_book(here / "book", users)
+    canvas.fail("PUT", f"/{users[1]}$", "400")
+    done = cold_grader(*push("--yes"))
+    assert done.code == 2
+    assert "sent to 2 students" in done.out
+    assert f"student{users[1]}: Canvas refused it" in done.err
+    assert [user for user, _ in canvas.graded] == [users[0], users[2]]
+
+
+# --- the token, and errors -----------------------------------------------------------------------
+
+
+def test_the_token_is_in_no_file_no_output_and_no_log(
+    canvas: Canvas, here: Path, cold_grader: Grader, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    users = enrol_class(canvas, 3)
+    write_book(here / "book", users)
+    outputs = [cold_grader(*FETCH, "ps1"), cold_grader(*push("--feedback", "--yes"))]
+    failures: tuple[canvas_server.How, ...] = (
+        "401", "forbidden", "404", "400", "502", "before", "half"
+    )  # fmt: skip
+    for how in failures:
+        canvas.fail("GET", "/assignments", how, times=3)
+        outputs.append(cold_grader(*FETCH, "ps1"))
+        canvas.faults.clear()
+    assert [ran.code for ran in outputs] == [0, 0, 2, 2, 2, 2, 3, 3, 3]
+    assert all(len(ran.err.splitlines()) <= 3 for ran in outputs)
+    assert "Authorization" in caplog.text, "canvasapi's own log is on"
+    written = [path.read_bytes() for path in here.rglob("*") if path.is_file()]
+    for secret in (TOKEN, TOKEN[-6:]):
+        assert secret not in caplog.text
+        assert not any(secret in ran.out + ran.err for ran in outputs)
+        assert not any(secret.encode() in data for data in written)
+    assert not any(TOKEN in request for request in canvas.asked)
+    assert len(canvas.foreign) > 3
+    assert {authorization for _, authorization in canvas.foreign} == {None}
+
+
+def test_an_error_keeps_no_token(canvas: Canvas) -> None:
+    from grader.lms.canvas_api import Api
+
+    api = Api(canvas.url, TOKEN, print)
+    canvas.fail("GET", "/courses", "before", times=3)
+    with pytest.raises(Unreachable) as caught:
+        api.course(COURSE)
+    error: BaseException | None = caught.value
+    while error is not None:
+        request = getattr(error, "request", None)
+        assert request is None or "Authorization" not in request.headers
+        assert TOKEN not in repr(error) + repr(vars(error))
+        error = error.__context__
+
+
+def test_a_server_that_hangs_is_not_waited_for(
+    canvas: Canvas, here: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.lms.canvas_api.TIMEOUT", (1.0, 0.05))
+    canvas.fail("GET", "/courses", "hang", times=3)
+    assert cold_grader(*FETCH, "ps1").code == 3
+
+
+def test_a_download_has_a_limit_of_time(
+    canvas: Canvas, here: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enrol_class(canvas, 1)
+    monkeypatch.setattr("grader.lms.canvas_api.LONGEST", -1.0)
+    assert cold_grader(*FETCH, "ps1").code == 3
+
+
+def test_a_page_of_a_list_at_another_host_is_not_asked(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    enrol_class(canvas)
+    canvas.url = canvas.files_url  # what the server calls itself in its links
+    refused = cold_grader(*FETCH, "ps1")
+    assert refused.code == 3
+    assert "is this the address that your browser shows" in refused.err
+    assert canvas.foreign == []
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("401", "it expired, or it is of another Canvas"),
+        ("forbidden", "only a teacher of the course may"),
+        ("404", "Canvas knows no course 12"),
+    ],
+)
+def test_each_refusal_is_one_line_that_says_what_to_do(
+    canvas: Canvas, here: Path, cold_grader: Grader, how: canvas_server.How, words: str
+) -> None:
+    canvas.fail("GET", "/courses", how)
+    ran = cold_grader(*FETCH, "ps1")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert words in ran.err
+    assert not (here / "ps1").exists()
+
+
+def test_without_a_token_an_address_or_the_library_a_line_says_what_to_do(
+    canvas: Canvas, here: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def line(*more: str) -> str:
+        ran = cold_grader(*FETCH, "ps1", *more)
+        assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+        return ran.err
+
+    assert "the token is not sent unencrypted" in line("--url", "http://canvas.example.edu")
+    assert TOKEN not in line("--url", f"https://{TOKEN}@canvas.example.edu")
+    monkeypatch.setenv("CANVAS_TOKEN", f"{TOKEN}\n2")
+    assert TOKEN not in line()
+    monkeypatch.delenv("CANVAS_TOKEN")
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr("keyring.get_password", lambda *about: asked.append(about))
+    assert "keyring set attention-grader 127.0.0.1" in line()
+    assert asked == [("attention-grader", "127.0.0.1")]
+    monkeypatch.delenv("CANVAS_URL")
+    assert "where is your Canvas?" in line()
+    monkeypatch.delitem(sys.modules, "grader.lms.canvas_api")
+    monkeypatch.setitem(sys.modules, "canvasapi", None)
+    assert "pip install 'attention-grader[canvas]'" in line()
+
+
+def test_the_help_shows_an_example_of_each_command(cold_grader: Grader) -> None:
+    assert "Example: grader canvas fetch 1234 5678" in cold_grader("canvas", "fetch", "--help").out
+    assert "--dry-run" in cold_grader("canvas", "push", "--help").out
