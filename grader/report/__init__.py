@@ -20,6 +20,7 @@ from grader.records.files import drafted, write_whole
 from grader.records.rows import Row
 from grader.report.rendering import require_templates
 from grader.report.similarity import Resemblance, similar
+from grader.wire import SourceText
 
 __all__ = [
     "ANONYMOUS",
@@ -57,7 +58,8 @@ def write_pages(
     with drafted(folder) as draft:
         for row in rows:
             if row.student in pages:
-                text = feedback_page(row, course, assignment, policy)
+                sources = _sources(book, row)
+                text = feedback_page(row, course, assignment, policy, sources)
                 if _differs(folder / pages[row.student], text):
                     (draft / pages[row.student]).write_text(text, "utf-8")
                 advance()
@@ -119,6 +121,12 @@ def write_anonymous(
 def _assignment(book: Gradebook, course: Course) -> Assignment | None:
     """The assignment that the gradebook names, if the course still has it."""
     return next((one for one in course.file.assignment if one.name == book.assignment), None)
+
+
+def _sources(book: Gradebook, row: Row) -> Sequence[SourceText]:
+    """The text of the submission that counts for a student; empty if it is not kept."""
+    submission = book.submission(row.grade.submission) if row.grade is not None else None
+    return submission.sources if submission is not None else ()
 
 
 def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[Resemblance]:

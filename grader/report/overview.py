@@ -420,7 +420,9 @@ def _bars(bars: Sequence[Bar], ends: Mapping[float, str]) -> Iterator[str]:
         )
         if bar.count:
             yield _text(middle, BASE - height - 6, str(bar.count), "middle", "count")
-        yield _text(left, HEIGHT - 9, ends[bar.low], "middle" if place else "start")
+        # A narrow screen has no room for each end.
+        kind = "minor" if place % 2 else ""
+        yield _text(left, HEIGHT - 9, ends[bar.low], "middle" if place else "start", kind)
     if bars:
         yield _text(WIDTH, HEIGHT - 9, ends[bars[-1].high], "end")
 

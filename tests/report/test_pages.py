@@ -97,7 +97,7 @@ def cells(page: Page, table: str, column: int) -> list[str]:
 # --- loading -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 390, 360])
 @pytest.mark.parametrize("what", [REPORT, FEEDBACK, HOSTILE_FEEDBACK], ids=lambda what: what[1][:8])
 def test_a_page_loads_alone_in_silence_and_fits(
     open_page: Opener, what: tuple[str, str], width: int
@@ -311,14 +311,17 @@ def test_a_link_to_an_exercise_unfolds_it(open_page: Opener) -> None:
     expect(page.locator("#center")).to_have_attribute("open", "")
 
 
-def test_on_paper_everything_is_open_and_nothing_is_to_press(open_page: Opener) -> None:
+def test_on_paper_all_but_what_passed_is_open_and_nothing_is_to_press(open_page: Opener) -> None:
     for what in (REPORT, FEEDBACK):
         page = open_page(what).page
         folded = page.locator("details:not([open])")
+        quiet = page.locator("details.quiet:not([open])")
         before = opened(page)
         # The page hears of the paper with the next frame that is drawn: wait for what it does.
         page.emulate_media(media="print")
-        expect(folded).to_have_count(0)
+        expect(folded).to_have_count(quiet.count())
+        assert quiet.count()
+        assert page.locator(".passed:visible, .rest .tests:visible").count() == 0
         expect(page.locator("input:visible, nav:visible, #unfold:visible")).to_have_count(0)
         page.emulate_media(media="screen")
         expect(folded).to_have_count(before.count(False))

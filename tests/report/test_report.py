@@ -373,7 +373,11 @@ def test_nothing_that_is_hidden_stands_on_the_page(tiny: Course) -> None:
 
 
 def test_only_the_picture_of_a_public_test_is_shown_and_only_once(tiny: Course) -> None:
-    assert page_of(grade("ada", mistaken("weigh")), tiny).count("<svg") == 1
+    page = page_of(grade("ada", mistaken("weigh")), tiny)
+    assert page.count("<figure") == 1
+    assert re.findall(r"<svg [^>]*aria-label=\"([^\"]*)", page) == [
+        "expected", "yours", "yours − expected",
+    ]  # fmt: skip
 
 
 def test_a_correction_stands_beside_what_was_computed(tiny: Course) -> None:
