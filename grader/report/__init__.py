@@ -98,10 +98,13 @@ def write_anonymous(
     rows = book.rows()
     names = pseudonyms_in(rows, book.salt)
     pairs = _pairs(book, rows, course) if similarity else None
-    if pairs is not None:  # leave out `places`: names of files may contain names of students
+    if pairs is not None:  # without `passages`: files and comments may contain names of students
         pairs = [
             replace(
-                pair, one=names[pair.one], others=tuple(names[o] for o in pair.others), places=None
+                pair,
+                one=names[pair.one],
+                others=tuple(names[o] for o in pair.others),
+                passages=None,
             )
             for pair in pairs
         ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from grader.feedback.excerpts import Excerpt, excerpts_of_answer
-from grader.report.similarity import TOKEN
+from grader.report.similarity import TOKEN, Passage
 from grader.wire import Place, SourceText
 from grader.wire.ipython import magic_of
 
@@ -120,6 +120,13 @@ def quoted(
     """
     excerpts = excerpts_of_answer(sources, definition, at or definition, MOST_LINES)
     return [_shown(excerpt) for excerpt in excerpts]
+
+
+def shown_passage(passage: Passage) -> Own:
+    """A passage of a submission that is like another submission's, without a mark."""
+    lines = passage.lines[:MOST_LINES]
+    shown = [Line(n, cut(text), False) for n, text in enumerate(lines, start=passage.first)]
+    return Own(passage.place, shown, len(passage.lines) > len(lines))
 
 
 def _shown(excerpt: Excerpt) -> Own:
