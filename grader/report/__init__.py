@@ -1,8 +1,9 @@
 """HTML pages from a gradebook: feedback for each student, and a report on the class.
 
 `feedback` makes a student's page, and `overview` makes the report. Both use `rendering`, which
-fills the templates. `similarity` finds submissions that are alike. Pages need the libraries of the
-extra ``instructor``. If they are missing, `require_templates` says how to install them.
+fills the templates. `answers` finds the student's lines to quote. `similarity` finds submissions
+that are alike. Pages need the libraries of the extra ``instructor``. If they are missing,
+`require_templates` says how to install them.
 """
 
 from __future__ import annotations

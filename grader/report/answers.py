@@ -26,7 +26,7 @@ UNTOUCHED = frozenset({"raise", "NotImplementedError", "(", ")", "pass", "."})
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """A line of a submission, cut for display."""
 
     number: int  # in its file, or in its cell
@@ -39,7 +39,7 @@ class Own:
     """Some lines of a student's answer."""
 
     title: str  # "softmax.py, lines 3–12"
-    lines: Sequence[Line]
+    lines: Sequence[CodeLine]
     cut: bool  # whether the definition has more lines
 
     @property
@@ -66,10 +66,10 @@ class _Definition:
         return False
 
 
-Definitions = Mapping[str, Sequence[_Definition]]
+ByName = Mapping[str, Sequence[_Definition]]
 
 
-def definitions(sources: Sequence[SourceText]) -> Definitions:
+def definitions_in(sources: Sequence[SourceText]) -> ByName:
     """The definitions in a submission by name, in the order of the text."""
     found: dict[str, list[_Definition]] = {}
     for source in sources:
@@ -81,8 +81,8 @@ def definitions(sources: Sequence[SourceText]) -> Definitions:
     return found
 
 
-def answer(
-    name: str, unit: str, own: Definitions, stubs: Definitions, told: str = ""
+def answer_that_counts(
+    name: str, unit: str, own: ByName, stubs: ByName, told: str = ""
 ) -> Place | None:
     """Where the answer is that counts; None if there is none, or if it cannot be told.
 
@@ -111,7 +111,7 @@ def answer(
     return written[max(range(len(written)), key=rank)].place
 
 
-def quoted(
+def own_lines(
     sources: Sequence[SourceText], definition: Place | None, at: Place | None
 ) -> Sequence[Own]:
     """An answer's definition with the line `at` marked; without that line, its head is marked.
@@ -125,7 +125,7 @@ def quoted(
 def shown_passage(passage: Passage) -> Own:
     """A passage of a submission that is like another submission's, without a mark."""
     lines = passage.lines[:MOST_LINES]
-    shown = [Line(n, cut(text), False) for n, text in enumerate(lines, start=passage.first)]
+    shown = [CodeLine(n, _cut(text), False) for n, text in enumerate(lines, start=passage.first)]
     return Own(passage.place, shown, len(passage.lines) > len(lines))
 
 
@@ -135,14 +135,14 @@ def _shown(excerpt: Excerpt) -> Own:
     return Own(
         f"{excerpt.file}, {lines}",
         [
-            Line(number, cut(text), number == excerpt.marked)
+            CodeLine(number, _cut(text), number == excerpt.marked)
             for number, text in enumerate(excerpt.lines, start=excerpt.first)
         ],
         excerpt.cut,
     )
 
 
-def cut(text: str) -> str:
+def _cut(text: str) -> str:
     """A line as it is shown: with spaces in place of tabs, and with an ellipsis if it is long."""
     text = text[: WIDEST * 4].expandtabs(4).rstrip()
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"

@@ -21,7 +21,7 @@ from grader.records.grade import ExerciseResult, Grade, Picture
 from grader.records.lateness import Policy, percent
 from grader.records.rows import Adjustment, Row
 from grader.records.times import shown_time
-from grader.report.answers import Definitions, Own, answer, definitions, quoted
+from grader.report.answers import ByName, Own, answer_that_counts, definitions_in, own_lines
 from grader.report.rendering import page
 from grader.wire import SourceText
 
@@ -166,8 +166,12 @@ class _Text:
         self._course = course
 
     @cached_property
-    def _definitions(self) -> Definitions:
-        return definitions(self._sources)
+    def _definitions(self) -> ByName:
+        return definitions_in(self._sources)
+
+    @cached_property
+    def _stubs(self) -> ByName:
+        return _stubs(tuple(self._course.stubs().items()))
 
     def of(self, verdict: Verdict) -> Sequence[Own]:
         """The lines to show beside the failing tests of an exercise, which students may see.
@@ -180,15 +184,15 @@ class _Text:
         reasons += [finding.reason for finding in verdict.wrong]
         places = (told_place(reason, self._sources) for reason in reasons)
         at = next((place for place in places if place is not None), None)
-        stubs = _stubs(tuple(self._course.stubs().items()))
         name, unit, told = verdict.exercise, verdict.unit, verdict.which_counts
-        return quoted(self._sources, answer(name, unit, self._definitions, stubs, told), at)
+        own, stubs = self._definitions, self._stubs
+        return own_lines(self._sources, answer_that_counts(name, unit, own, stubs, told), at)
 
 
 @lru_cache(1)
-def _stubs(texts: tuple[tuple[str, str], ...]) -> Definitions:
+def _stubs(texts: tuple[tuple[str, str], ...]) -> ByName:
     """The definitions in the course's stubs: in a text for each unit."""
-    return definitions([SourceText(unit, (text,)) for unit, text in texts])
+    return definitions_in([SourceText(unit, (text,)) for unit, text in texts])
 
 
 def _costs(units: Sequence[_Unit]) -> Sequence[_Cost]:

@@ -16,7 +16,7 @@ from grader.intake import Submission, find_submissions
 from grader.records.grade import ExerciseResult, Grade, TestResult
 from grader.records.rows import Row
 from grader.report import write_pages
-from grader.report.answers import WIDEST, Definitions, answer, definitions, quoted
+from grader.report.answers import WIDEST, ByName, answer_that_counts, definitions_in, own_lines
 from grader.report.feedback import SAME, feedback_page
 from grader.wire import Place, SourceText, Wanted
 from grader.wire.definitions import find_definitions, skeletons
@@ -135,7 +135,7 @@ def test_what_is_right_untouched_or_missing_shows_no_lines(
 def test_a_long_answer_is_cut_and_the_line_that_raised_follows() -> None:
     long = "def weigh(x):\n" + "".join(f"    x = x + {n}\n" for n in range(200))
     sources = [SourceText("basics.py", (long,))]
-    head, around = quoted(sources, Place("basics.py", 1), Place("basics.py", 150))
+    head, around = own_lines(sources, Place("basics.py", 1), Place("basics.py", 150))
     assert (len(head.lines), head.cut, head.short) == (60, True, False)
     assert [line.number for line in around.lines if line.marked] == [150]
     assert len(around.lines) == 7
@@ -143,7 +143,7 @@ def test_a_long_answer_is_cut_and_the_line_that_raised_follows() -> None:
 
 def test_a_long_line_ends_in_an_ellipsis() -> None:
     sources = [SourceText("basics.py", (f"def weigh(x):\n\treturn {'x + ' * 9999}x",))]
-    (own,) = quoted(sources, Place("basics.py", 1), None)
+    (own,) = own_lines(sources, Place("basics.py", 1), None)
     assert own.lines[1].text.startswith("    return x + x")
     assert (len(own.lines[1].text), own.lines[1].text[-1]) == (WIDEST, "…")
 
@@ -247,7 +247,7 @@ def test_an_exception_that_claims_another_line_marks_only_lines_of_the_same_stud
 
 def place_of(name: str, *files: tuple[str, str], told: str = "") -> str:
     sources = [SourceText(file, (text,)) for file, text in files]
-    found = answer(name, "basics", definitions(sources), {}, told)
+    found = answer_that_counts(name, "basics", definitions_in(sources), {}, told)
     return f"{found.file}:{found.line}" if found else ""
 
 
@@ -291,15 +291,15 @@ def test_answers_are_found_where_the_engine_finds_them(name: str) -> None:
     course = load_course(ROOT / "exercises")
     stubs = course.stubs()
     trees = {unit: skeletons(text) for unit, text in stubs.items()}
-    ours: Definitions = definitions([SourceText(unit, (t,)) for unit, t in stubs.items()])
+    ours: ByName = definitions_in([SourceText(unit, (t,)) for unit, t in stubs.items()])
     (submission,) = find_submissions([ROOT / "tests/submissions" / name], course, single=True)
     files = [read_file(source) for source in submission.sources]
-    own = definitions(submission.sources)
+    own = definitions_in(submission.sources)
     for unit in course.units:
         for exercise in unit.exercise:
             wanted = Wanted(exercise.name, unit.name, trees[unit.name].get(exercise.name, ""))
             found, _ = find_definitions(wanted, files)
-            where = answer(exercise.name, unit.name, own, ours, "\n".join(found.notes))
+            where = answer_that_counts(exercise.name, unit.name, own, ours, "\n".join(found.notes))
             if found.status == "found" and found.place is not None:
                 assert where is not None, exercise.name
                 place = found.place
