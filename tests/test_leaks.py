@@ -22,7 +22,7 @@ from grader.feedback.visible import for_students
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
 from grader.grading.play import replay
-from grader.intake import find_submissions
+from grader.intake import Submission, find_submissions
 from grader.lms import gradescope
 from grader.lms import otter_plugin as otter
 from grader.records.grade import Grade
@@ -163,11 +163,14 @@ def is_odd(number: float, count: int) -> bool:
 # --- what a student reads ------------------------------------------------------------------------
 
 
-def told(result: Grade, course: Course) -> Iterator[tuple[str, str]]:
-    """Every text and number that a student may read of a grade, with the road it came by."""
+def told(result: Grade, course: Course, text: Submission) -> Iterator[tuple[str, str]]:
+    """Every text and number that a student may read of a grade, with the road it came by.
+
+    The page quotes answers from the `text` that was graded.
+    """
     mine = for_students(result, course)
     yield from texts_in(mine, "grade")
-    yield "page", feedback_page(Row(result.student, result), course)
+    yield "page", feedback_page(Row(result.student, result), course, sources=text.sources)
     yield from texts_in(gradescope.results(result, course), "gradescope")
     for exercise in mine.exercises:
         yield from texts_in(vars(otter._test_file(exercise)), "otter")
@@ -230,7 +233,7 @@ def test_a_student_reads_nothing_that_hidden_tests_asked(
 ) -> None:
     result = graded(attack)
     assert_deserved(result, attack, course)
-    for road, text in told(result, course):
+    for road, text in told(result, course, attack.submission(course)):
         assert not leaked(text, hidden), f"{road}: {text[:300]}"
 
 
@@ -279,5 +282,5 @@ def test_rounded_numbers_are_found_where_they_stand_together() -> None:
 def test_right_answers_tell_nothing_either(desk: Desk, course: Course, hidden: Numbers) -> None:
     path = SAMPLES / "ada"
     (submission,) = find_submissions([path], course, single=True)
-    for road, text in told(grade_submission(desk, submission), course):
+    for road, text in told(grade_submission(desk, submission), course, submission):
         assert not leaked(text, hidden), f"{road}: {text[:300]}"

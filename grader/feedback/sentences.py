@@ -8,6 +8,7 @@ from typing import Literal
 
 from grader.course.contract import Contract, Signature
 from grader.feedback import shapes
+from grader.feedback.excerpts import PRINTED
 from grader.records import rows
 from grader.wire import Argument, Found, Place, Use
 from grader.wire.definitions import EVASIONS, GIVES_NEW, HIDING_MODULES
@@ -147,9 +148,7 @@ def with_prints(message: str | None, printed: str) -> str | None:
     """The message, followed by the output that the student's code printed."""
     if not message or not printed.strip():
         return message
-    return f"{message}\nyour code printed:\n" + "\n".join(
-        f"  {line}" for line in printed.splitlines()
-    )
+    return f"{message}{PRINTED}" + "\n".join(f"  {line}" for line in printed.splitlines())
 
 
 def signature(found: Found, contract: Contract) -> str | None:

@@ -20,6 +20,7 @@ from torch import nn
 from grader import wire
 from grader.course.collection import Test
 from grader.course.references import ReferenceCall
+from grader.feedback.excerpts import Excerpt, excerpts_of_answer
 from grader.feedback.terminal import print_plain, safe
 from grader.feedback.verdict import mistake_of
 from grader.grades.corrections import at_stake, command
@@ -44,7 +45,7 @@ from grader.records.faults import CallError
 from grader.records.grade import BASES, ENGINE_CHECKS, Grade, TestResult
 from grader.records.rows import Adjustment, counted, number
 from grader.sandbox.session import StudentCall, StudentLost
-from grader.wire import Place, SourceText, payload
+from grader.wire import payload
 
 OTHER_TESTS = "graded with other tests or references: this shows today's result"
 OTHER_TORCH = "graded with torch {}, but this is {}"
@@ -246,67 +247,7 @@ def _key(name: str, arguments: Sequence[wire.Input]) -> bytes:
     return msgspec.msgpack.encode((name, sorted(map(msgspec.msgpack.encode, plain))))
 
 
-# --- excerpts ------------------------------------------------------------------------------------
-#
-# Lines of an answer or of a test, to quote. Indentation shows where a definition ends, since the
-# trusted side does not parse a student's code.
-
-
-MAX_LINES = 80  # the most lines of a definition that are shown
-AROUND = 3  # lines before and after a marked line
-
-
-@dataclass(frozen=True)
-class Excerpt:
-    """Some lines of a file or of a notebook's cell."""
-
-    file: str  # the file's name, with the cell
-    first: int  # the number of the first line
-    lines: tuple[str, ...]
-    marked: int | None = None  # the number of the line to point at
-
-
-def excerpts_of_answer(
-    sources: Sequence[SourceText], definition: Place | None, at: Place | None
-) -> tuple[Excerpt, ...]:
-    """The answer's definition, with the line `at` marked.
-
-    If the definition does not contain this line, a second excerpt shows the line.
-    """
-    found = _definition(sources, definition) if definition else None
-    if definition and found and at:
-        together = (at.file, at.cell) == (definition.file, definition.cell)
-        if together and 0 <= at.line - found.first < len(found.lines):
-            return (replace(found, marked=at.line),)
-    return tuple(part for part in (found, _around(sources, at) if at else None) if part)
-
-
-def _definition(sources: Sequence[SourceText], place: Place) -> Excerpt | None:
-    """The lines of a definition: from its first line up to the next line that is not indented."""
-    lines = wire.lines_around(place, sources)
-    if not lines:
-        return None
-    start = place.line - 1
-    depth = _indentation(lines[start])
-    end = start + 1
-    for row, line in enumerate(lines[end : start + MAX_LINES], start=end):
-        bare = line.strip()
-        if _indentation(line) > depth or bare.startswith((")", "]")):
-            end = row + 1
-        elif bare and not bare.startswith("#"):
-            break
-    return Excerpt(place.within, place.line, tuple(lines[start:end]))
-
-
-def _around(sources: Sequence[SourceText], place: Place) -> Excerpt | None:
-    lines = wire.lines_around(place, sources)
-    first = max(1, place.line - AROUND)
-    some = tuple(lines[first - 1 : place.line + AROUND])
-    return Excerpt(place.within, first, some, place.line) if some else None
-
-
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip()) if line.strip() else 0
+# --- the test's text ----------------------------------------------------------------------------
 
 
 def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:

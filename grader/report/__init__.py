@@ -1,8 +1,9 @@
 """HTML pages from a gradebook: feedback for each student, and a report on the class.
 
 `feedback` makes a student's page, and `overview` makes the report. Both use `rendering`, which
-fills the templates. `similarity` finds submissions that are alike. Pages need the libraries of the
-extra ``instructor``. If they are missing, `require_templates` says how to install them.
+fills the templates. `answers` finds the student's lines to quote. `similarity` finds submissions
+that are alike. Pages need the libraries of the extra ``instructor``. If they are missing,
+`require_templates` says how to install them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from grader.records.files import drafted, write_whole
 from grader.records.rows import Row
 from grader.report.rendering import require_templates
 from grader.report.similarity import Resemblance, similar
+from grader.wire import SourceText
 
 __all__ = [
     "ANONYMOUS",
@@ -57,7 +59,8 @@ def write_pages(
     with drafted(folder) as draft:
         for row in rows:
             if row.student in pages:
-                text = feedback_page(row, course, assignment, policy)
+                sources = _sources(book, row)
+                text = feedback_page(row, course, assignment, policy, sources)
                 if _differs(folder / pages[row.student], text):
                     (draft / pages[row.student]).write_text(text, "utf-8")
                 advance()
@@ -96,10 +99,13 @@ def write_anonymous(
     rows = book.rows()
     names = pseudonyms_in(rows, book.salt)
     pairs = _pairs(book, rows, course) if similarity else None
-    if pairs is not None:  # leave out `places`: names of files may contain names of students
+    if pairs is not None:  # without `passages`: files and comments may contain names of students
         pairs = [
             replace(
-                pair, one=names[pair.one], others=tuple(names[o] for o in pair.others), places=None
+                pair,
+                one=names[pair.one],
+                others=tuple(names[o] for o in pair.others),
+                passages=None,
             )
             for pair in pairs
         ]
@@ -119,6 +125,12 @@ def write_anonymous(
 def _assignment(book: Gradebook, course: Course) -> Assignment | None:
     """The assignment that the gradebook names, if the course still has it."""
     return next((one for one in course.file.assignment if one.name == book.assignment), None)
+
+
+def _sources(book: Gradebook, row: Row) -> Sequence[SourceText]:
+    """The text of the submission that counts for a student; empty if it is not kept."""
+    submission = book.submission(row.grade.submission) if row.grade is not None else None
+    return submission.sources if submission is not None else ()
 
 
 def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[Resemblance]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from grader import __version__
 from grader.course.course import Course
 from grader.course.file import Assignment
-from grader.feedback.pictures.svg import picture_svg
+from grader.feedback.excerpts import told_place, without_prints
+from grader.feedback.pictures.svg import panels_svg
 from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.feedback.visible import for_students
 from grader.records.decisions import TOTAL
@@ -20,7 +21,9 @@ from grader.records.grade import ExerciseResult, Grade, Picture
 from grader.records.lateness import Policy, percent
 from grader.records.rows import Adjustment, Row
 from grader.records.times import shown_time
+from grader.report.answers import ByName, Own, answer_that_counts, definitions_in, own_lines
 from grader.report.rendering import page
+from grader.wire import SourceText
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -42,11 +45,14 @@ class _Exercise:
     adjustment: Adjustment | None
     counting: float  # the points by which the correction changes the total: see `Row.counting`
     comment: str = ""
+    own: Sequence[Own] = ()  # the student's own lines, if a test failed
 
     @property
     def failed(self) -> Sequence[Finding]:
-        """The tests that failed."""
-        return [finding for finding in self.verdict.worth_reading if not finding.quiet]
+        """The tests that failed; an exception that several tests met is told once."""
+        told: set[str] = set()
+        failed = [finding for finding in self.verdict.worth_reading if not finding.quiet]
+        return [_told_once(finding, told) for finding in failed]
 
     @property
     def rest(self) -> Sequence[Finding]:
@@ -100,16 +106,23 @@ class _Unit:
 
 
 def feedback_page(
-    row: Row, course: Course, assignment: Assignment | None = None, policy: Policy | None = None
+    row: Row,
+    course: Course,
+    assignment: Assignment | None = None,
+    policy: Policy | None = None,
+    sources: Sequence[SourceText] = (),
 ) -> str:
-    """The page of a student who has a grade; `policy` is the rule for late submissions."""
+    """The page of a student who has a grade; `policy` is the rule for late submissions.
+
+    `sources` is the text that was graded, from which failing answers are quoted.
+    """
     assert row.grade is not None
     assert row.max is not None
     counts = None
     if assignment is not None and assignment.points is not None and row.total is not None:
         counts = row.total * assignment.scale(row.max), assignment.points
     visible = for_students(row.grade, course)
-    units = [*_units(row, visible, course)]
+    units = [*_units(row, visible, course, _Text(sources, course))]
     return page(
         "feedback.html",
         "feedback.js",
@@ -129,6 +142,57 @@ def feedback_page(
         drawn=_picture,
         trouble=TROUBLES[visible.status],
     )
+
+
+SAME = "the same exception as above"
+
+
+def _told_once(finding: Finding, told: set[str]) -> Finding:
+    """The finding, with `SAME` in place of an exception that is in `told`; adds its exception."""
+    if finding.status != "error" or not finding.reason:
+        return finding
+    exception = without_prints(finding.reason)
+    if exception in told:
+        return replace(finding, message=finding.message.replace(exception, SAME, 1))
+    told.add(exception)
+    return finding
+
+
+class _Text:
+    """The text of a student's submission; its definitions are looked up when one is needed."""
+
+    def __init__(self, sources: Sequence[SourceText], course: Course) -> None:
+        self._sources = sources
+        self._course = course
+
+    @cached_property
+    def _definitions(self) -> ByName:
+        return definitions_in(self._sources)
+
+    @cached_property
+    def _stubs(self) -> ByName:
+        return _stubs(tuple(self._course.stubs().items()))
+
+    def of(self, verdict: Verdict) -> Sequence[Own]:
+        """The lines to show beside the failing tests of an exercise, which students may see.
+
+        The message of a hidden test has been removed, so that its line is not marked.
+        """
+        if not self._sources or verdict.state != "unsolved" or verdict.faulty:
+            return ()
+        reasons = [finding.reason for finding in verdict.wrong if finding.status == "error"]
+        reasons += [finding.reason for finding in verdict.wrong]
+        places = (told_place(reason, self._sources) for reason in reasons)
+        at = next((place for place in places if place is not None), None)
+        name, unit, told = verdict.exercise, verdict.unit, verdict.which_counts
+        own, stubs = self._definitions, self._stubs
+        return own_lines(self._sources, answer_that_counts(name, unit, own, stubs, told), at)
+
+
+@lru_cache(1)
+def _stubs(texts: tuple[tuple[str, str], ...]) -> ByName:
+    """The definitions in the course's stubs: in a text for each unit."""
+    return definitions_in([SourceText(unit, (text,)) for unit, text in texts])
 
 
 def _costs(units: Sequence[_Unit]) -> Sequence[_Cost]:
@@ -210,25 +274,30 @@ def _comment(row: Row, part: str) -> str:
     return next((one.text for one in row.comments if one.part == part), "")
 
 
-def _units(row: Row, visible: Grade, course: Course) -> Iterator[_Unit]:
+def _units(row: Row, visible: Grade, course: Course, text: _Text) -> Iterator[_Unit]:
     titles = {unit.name: unit.title for unit in course.units}
     points = row.points
     for unit, results in groupby(visible.exercises, key=lambda result: result.unit):
-        exercises = [_exercise(result, points.get(result.name), row, course) for result in results]
+        exercises = [
+            _exercise(result, points.get(result.name), row, course, text) for result in results
+        ]
         yield _Unit(unit, titles.get(unit, unit), exercises, _comment(row, unit))
 
 
-def _exercise(result: ExerciseResult, points: float | None, row: Row, course: Course) -> _Exercise:
+def _exercise(
+    result: ExerciseResult, points: float | None, row: Row, course: Course, text: _Text
+) -> _Exercise:
     known = course.exercises.get(result.name)
     title = known.title if known else result.name
     adjustment = row.correction(result.name)
     counting = row.counting(adjustment) if adjustment else 0.0
     comment = _comment(row, result.name)
-    return _Exercise(verdict_of(result), title, points, adjustment, counting, comment)
+    verdict = verdict_of(result)
+    return _Exercise(verdict, title, points, adjustment, counting, comment, text.of(verdict))
 
 
 @lru_cache(MANY)
 def _picture(picture: Picture) -> Markup:
     from markupsafe import Markup
 
-    return Markup(picture_svg(picture))
+    return Markup("\n".join(panels_svg(picture)))

@@ -14,7 +14,7 @@ STEPS = {
     "grader_error": "The grader failed: run the same command again.",
     "unlisted": "Correct the roster; if the name is wrong: grader assign DIR SUBMISSION STUDENT",
     "unreadable": "Ask for the files again, and grade the class again with them.",
-    "alike": "Read them side by side, from the lines that are named under Similarity.",
+    "alike": "Read them side by side, under Similarity.",
     "stopped": "Read the answer: a test ran out of time or memory.",
     "limited": "If the correction is no longer meant, remove it with 0.",
     "noted": "",

@@ -10,17 +10,21 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from grader import __version__
 from grader.course.course import Course
 from grader.course.file import Assignment
 from grader.grades.corrections import at_stake, command
 from grader.grades.remarks import remarks
 from grader.records.grade import ExerciseResult, Grade
 from grader.records.lateness import Policy
-from grader.records.rows import Adjustment, Row, number
+from grader.records.rows import Adjustment, Row, counted, number
+from grader.records.times import shown_time
+from grader.report.answers import shown_passage
 from grader.report.looks import looks
 from grader.report.rendering import page
 from grader.report.similarity import Resemblance
@@ -310,6 +314,9 @@ def report_page(
         names={unit.name: unit.title for unit in course.units},
         hard=[*_hard(numbers)],
         pairs=pairs,
+        read=shown_passage,
+        facts=[*_facts(rows, numbers, course, assignment, policy, named=folder is not None)],
+        version=__version__,
         chart=_chart(numbers),
         remarks=[*remarks(rows, policy)],
         looks=[(students[look.place], look) for look in looks(rows, pairs or ())],
@@ -320,6 +327,36 @@ def report_page(
         members=_members(students),
         stakes=[*_stakes(students, folder)],
     )
+
+
+def _facts(
+    rows: Sequence[Row],
+    numbers: Classroom,
+    course: Course,
+    assignment: Assignment | None,
+    policy: Policy | None,
+    *,
+    named: bool,
+) -> Iterator[str]:
+    """What the report is about; the same gradebook gives the same facts at any time.
+
+    An anonymous report does not tell when the newest submission came, which may say whose it is.
+    """
+    if assignment is not None:
+        yield f"assignment {assignment.name}"
+    due = policy.due if policy is not None else assignment.due if assignment is not None else None
+    if due is not None:
+        yield f"due at {shown_time(due, course.zone)}"
+    submitted = [row.grade.submitted for row in rows if row.grade is not None]
+    newest = max(filter(None, submitted), default="")
+    if newest and named:
+        moment = datetime.fromisoformat(newest)
+        yield f"the newest submission came at {shown_time(moment, course.zone)}"
+    for setting in numbers.settings:
+        yield (
+            f"{counted(setting.count, 'submission')} graded with torch {setting.torch}, "
+            f"tests and references {setting.course[:12]}"
+        )
 
 
 def _hard(numbers: Classroom) -> Iterator[tuple[str, TestNumbers]]:
@@ -420,7 +457,9 @@ def _bars(bars: Sequence[Bar], ends: Mapping[float, str]) -> Iterator[str]:
         )
         if bar.count:
             yield _text(middle, BASE - height - 6, str(bar.count), "middle", "count")
-        yield _text(left, HEIGHT - 9, ends[bar.low], "middle" if place else "start")
+        # A narrow screen has no room for each end.
+        kind = "minor" if place % 2 else ""
+        yield _text(left, HEIGHT - 9, ends[bar.low], "middle" if place else "start", kind)
     if bars:
         yield _text(WIDTH, HEIGHT - 9, ends[bars[-1].high], "end")
 

@@ -49,14 +49,28 @@ Runs = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
+class Passage:
+    """Some lines of a file or of a notebook's cell."""
+
+    part: str  # the file's name, with the cell
+    first: int  # the number of the first line
+    lines: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """Where it is: ``softmax.py lines 3–40``."""
+        return f"{self.part} lines {self.first}–{self.first + len(self.lines) - 1}"
+
+
+@dataclass(frozen=True)
 class Resemblance:
     """Two submissions that are alike, or a group with exactly the same code."""
 
     one: str
     others: tuple[str, ...]  # more than one only in a group
     share: float  # the shared weight, as a share of the smaller submission's weight
-    # "softmax.py lines 3–40" in `one` and in the first of `others`; None in an anonymous report.
-    places: tuple[str, str] | None
+    # What to read side by side in `one` and in the first of `others`; None in an anonymous report.
+    passages: tuple[Passage, Passage] | None
 
 
 @dataclass(frozen=True)
@@ -66,7 +80,8 @@ class _Text:
     name: str
     runs: Runs  # a hash of the run that begins at each token
     lines: NDArray[np.int32]  # the line of each token
-    parts: tuple[tuple[int, str], ...]  # for each file or cell: its first token's index, its name
+    # For each file or cell: its first token's index, its name, its text.
+    parts: tuple[tuple[int, str, str], ...]
     code: bytes | None  # a hash of the exact code; None if all of the code comes from the stubs
 
 
@@ -120,7 +135,7 @@ def _pairs(texts: Sequence[_Text], chosen: Sequence[int], stubs: Runs) -> list[R
     ranked = sorted((pair for pair in alike if pair[0] >= ALIKE), key=lambda p: (-p[0], *p[1:]))
     return [
         Resemblance(
-            texts[i].name, (texts[j].name,), round(share, 3), _passage(texts[i], texts[j], scale)
+            texts[i].name, (texts[j].name,), round(share, 3), _passages(texts[i], texts[j], scale)
         )
         for share, i, j in ranked[:MOST_PAIRS]
     ]
@@ -133,13 +148,14 @@ def _read(submission: Submission, stubs: Callable[[int], Runs]) -> _Text:
     """Read a submission; `stubs(length)` gives the runs of a length in the stubs."""
     tokens: list[str] = []
     lines: list[int] = []
-    parts: list[tuple[int, str]] = []
+    parts: list[tuple[int, str, str]] = []
     code = hashlib.blake2b(digest_size=16)
     left = MOST_TEXT
     for source in submission.sources:
         for number, cell in enumerate(source.cells, start=1):
             whole = len(source.cells) == 1
-            parts.append((len(tokens), source.name if whole else f"{source.name} cell {number}"))
+            part = source.name if whole else f"{source.name} cell {number}"
+            parts.append((len(tokens), part, cell))
             for token, word, line in _tokens(cell[:left]):
                 tokens.append(token)
                 lines.append(line)
@@ -224,7 +240,7 @@ def _shared(own: Sequence[NDArray[np.intp]], scale: _Scale) -> NDArray[np.float3
     return total
 
 
-def _passage(one: _Text, other: _Text, scale: _Scale) -> tuple[str, str]:
+def _passages(one: _Text, other: _Text, scale: _Scale) -> tuple[Passage, Passage]:
     """The lines, in each text, of the shared passage with the largest weight.
 
     A passage is a sequence of runs that are successive in both texts.
@@ -237,17 +253,19 @@ def _passage(one: _Text, other: _Text, scale: _Scale) -> tuple[str, str]:
     heaviest = int(np.argmax(np.add.reduceat(weights, begins)))
     start = int(begins[heaviest])
     end = int(begins[heaviest + 1]) if heaviest + 1 < len(begins) else len(here)
-    return _place(one, here[start], end - start), _place(other, there[start], end - start)
+    return _passage(one, here[start], end - start), _passage(other, there[start], end - start)
 
 
-def _whole(text: _Text) -> str:
+def _whole(text: _Text) -> Passage:
     """The lines of the first file with code, from its first token to its last."""
-    return _place(text, 0, len(text.lines) - RUN + 1)
+    return _passage(text, 0, len(text.lines) - RUN + 1)
 
 
-def _place(text: _Text, start: int, length: int) -> str:
-    """A passage's file or cell and lines, ``softmax.py lines 3–40``, cut where that file ends."""
-    part = max(k for k, (first, _) in enumerate(text.parts) if first <= start)
+def _passage(text: _Text, start: int, length: int) -> Passage:
+    """The lines of the runs from `start` on, cut where their file or cell ends."""
+    part = max(k for k, (first, _, _) in enumerate(text.parts) if first <= start)
+    _, name, whole = text.parts[part]
     after = text.parts[part + 1][0] if part + 1 < len(text.parts) else len(text.lines)
     last = min(start + length + RUN - 2, after - 1)
-    return f"{text.parts[part][1]} lines {text.lines[start]}–{text.lines[last]}"
+    first_line, last_line = int(text.lines[start]), int(text.lines[last])
+    return Passage(name, first_line, tuple(whole.split("\n")[first_line - 1 : last_line]))

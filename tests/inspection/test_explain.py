@@ -14,10 +14,10 @@ import torch
 
 from grader import wire
 from grader.course.course import Course
+from grader.feedback.excerpts import excerpts_of_answer
 from grader.grades.gradebook import open_gradebook
 from grader.grading.order import Order
 from grader.inspection.cases import CallReader
-from grader.inspection.explanation import excerpts_of_answer
 from grader.intake import Arrivals, Submission
 from grader.records.grade import SubmissionStatus
 from grader.records.rows import Adjustment

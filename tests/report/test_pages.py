@@ -17,7 +17,7 @@ from grader.grades.gradebook import existing_gradebook
 from grader.intake.names import file_stems
 from grader.report import write_pages
 from tests.support.browser import NAMES, chromium, executable
-from tests.support.gradebooks import HOSTILE, MISTAKE, write_class
+from tests.support.gradebooks import ANSWER, HOSTILE, MISTAKE, write_class
 
 pytestmark = pytest.mark.skipif(
     executable() is None and "GRADER_NEEDS_BROWSER" not in os.environ,
@@ -97,7 +97,7 @@ def cells(page: Page, table: str, column: int) -> list[str]:
 # --- loading -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 390, 360])
 @pytest.mark.parametrize("what", [REPORT, FEEDBACK, HOSTILE_FEEDBACK], ids=lambda what: what[1][:8])
 def test_a_page_loads_alone_in_silence_and_fits(
     open_page: Opener, what: tuple[str, str], width: int
@@ -107,6 +107,45 @@ def test_a_page_loads_alone_in_silence_and_fits(
     assert seen.requests == [seen.page.url]
     over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert seen.page.evaluate(over) == 0
+
+
+CUT = """() => [...document.querySelectorAll("svg")].filter((svg) => {
+  const own = svg.getBoundingClientRect();
+  if (!own.width) return false;  // in what is folded
+  for (let at = svg.parentElement; at; at = at.parentElement) {
+    const style = getComputedStyle(at);
+    const box = at.getBoundingClientRect();
+    const scrolls = ["auto", "scroll"].includes(style.overflowX);
+    if (scrolls && at.scrollWidth > at.clientWidth) return false;
+    if (own.left < box.left - 1 || own.right > box.right + 1) return true;
+  }
+  return false;
+}).length"""
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("what", [REPORT, FEEDBACK], ids=["report", "feedback"])
+def test_no_picture_is_cut_and_the_window_does_not_scroll_sideways(
+    open_page: Opener, what: tuple[str, str], width: int
+) -> None:
+    page = open_page(what, width=width).page
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    assert page.locator("svg").count()
+    assert page.evaluate(CUT) == 0
+
+
+def test_on_a_narrow_screen_pictures_stand_below_each_other_in_full(open_page: Opener) -> None:
+    page = open_page(FEEDBACK, width=360).page
+    figure = page.locator("figure").first
+    assert figure.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert page.locator("figure svg").count() == 3
+    chart = open_page(REPORT, width=360).page.locator(".histogram")
+    ends = chart.locator("text:not(.count):visible")
+    boxes = [box for end in ends.all() if (box := end.bounding_box())]
+    assert len(boxes) == 6
+    assert all(one["x"] + one["width"] < two["x"] for one, two in pairwise(boxes))
+    assert all(box["height"] > 9 for box in boxes)
 
 
 def test_a_hostile_name_is_text_and_changes_nothing(open_page: Opener) -> None:
@@ -130,6 +169,34 @@ def test_pages_are_dark_where_that_is_wanted(open_page: Opener, what: tuple[str,
     ground = "getComputedStyle(document.body).backgroundColor"
     light, dark = (open_page(what, scheme=s).page.evaluate(ground) for s in ("light", "dark"))
     assert (light, dark) == ("rgb(255, 255, 255)", "rgb(22, 23, 26)")
+
+
+FILLS = """() => {
+  const opaque = (color) => !/, 0\\)$|^transparent$/.test(color);
+  return [...document.querySelectorAll("figure svg text")].map((text) => {
+    let at = text;
+    while (!opaque(getComputedStyle(at).backgroundColor)) at = at.parentElement;
+    return [getComputedStyle(text).fill, getComputedStyle(at).backgroundColor];
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("what", [REPORT, FEEDBACK], ids=["report", "feedback"])
+def test_the_text_of_pictures_differs_from_what_is_behind_it(
+    open_page: Opener, what: tuple[str, str], scheme: Literal["light", "dark"]
+) -> None:
+    pairs = open_page(what, scheme=scheme).page.evaluate(FILLS)
+    assert pairs
+    grounds = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 23, 26)"}
+    # A number on the darkest cell is white in any scheme.
+    inks = [ink for ink, _ in pairs if ink != "rgb(255, 255, 255)" or scheme == "dark"]
+    assert inks
+    for ink, ground in pairs:
+        assert ground == grounds[scheme]
+        assert ink != ground or ink == "rgb(255, 255, 255)"
+    light = [sum(map(int, ink[4:-1].split(", "))) > 300 for ink in inks]
+    assert all(light) if scheme == "dark" else not any(light)
 
 
 LEAST_CONTRAST = """() => {
@@ -289,6 +356,34 @@ def test_a_mistake_leads_to_those_who_made_it_whatever_is_typed(open_page: Opene
     expect(page.locator("h1")).to_have_text("Bob Byron")
 
 
+# --- code ----------------------------------------------------------------------------------------
+
+
+def test_submissions_that_are_alike_stand_side_by_side_on_demand(open_page: Opener) -> None:
+    page = open_page(REPORT).page
+    codes = page.locator("table[data-rows=pairs] .code")
+    expect(codes.first).to_be_hidden()
+    page.locator("table[data-rows=pairs] summary").first.click()
+    left, right = (box for code in codes.all() if (box := code.bounding_box()))
+    assert left["y"] == right["y"]
+    assert left["x"] + left["width"] <= right["x"]
+    assert codes.first.locator(".line").count() == len(ANSWER.splitlines())
+    page.get_by_label("Filter").fill("masked_fill")
+    expect(page.get_by_role("status")).to_contain_text("0 of 1 pairs")
+
+
+def test_the_students_lines_are_lines_of_which_one_is_marked(open_page: Opener) -> None:
+    page = open_page(FEEDBACK).page
+    code = page.locator(".own .code")
+    expect(code).to_be_visible()
+    tops = [box["y"] for line in code.locator(".line").all() if (box := line.bounding_box())]
+    assert len({*tops}) == 4
+    assert code.locator("mark").all_inner_texts() == ["def weigh(x, mask):"]
+    marked, plain = (code.locator(f".line{kind}").first for kind in (".marked", ":not(.marked)"))
+    ground = "one => getComputedStyle(one).backgroundColor"
+    assert marked.evaluate(ground) != plain.evaluate(ground)
+
+
 # --- folding and paper ---------------------------------------------------------------------------
 
 
@@ -311,15 +406,20 @@ def test_a_link_to_an_exercise_unfolds_it(open_page: Opener) -> None:
     expect(page.locator("#center")).to_have_attribute("open", "")
 
 
-def test_on_paper_everything_is_open_and_nothing_is_to_press(open_page: Opener) -> None:
+def test_on_paper_all_but_what_passed_is_open_and_nothing_is_to_press(open_page: Opener) -> None:
     for what in (REPORT, FEEDBACK):
         page = open_page(what).page
         folded = page.locator("details:not([open])")
+        quiet = page.locator("details.quiet:not([open])")
         before = opened(page)
         # The page hears of the paper with the next frame that is drawn: wait for what it does.
         page.emulate_media(media="print")
-        expect(folded).to_have_count(0)
+        expect(folded).to_have_count(quiet.count())
+        assert quiet.count()
+        assert page.locator(".passed:visible, .rest .tests:visible").count() == 0
         expect(page.locator("input:visible, nav:visible, #unfold:visible")).to_have_count(0)
+        loose = "found => found.filter(one => getComputedStyle(one).breakAfter !== 'avoid').length"
+        assert page.eval_on_selector_all("h1, h2, thead, summary", loose) == 0
         page.emulate_media(media="screen")
         expect(folded).to_have_count(before.count(False))
         assert opened(page) == before

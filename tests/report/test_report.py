@@ -7,18 +7,21 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from grader import __version__
 from grader.course.course import Course
 from grader.grades.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Roster, Submission
 from grader.intake.names import file_stems
 from grader.records.faults import CallError
 from grader.records.grade import Grade, TestResult
+from grader.records.lateness import Policy
 from grader.records.rows import Adjustment, Person, Row
 from grader.report import write_anonymous, write_pages
 from grader.report.feedback import feedback_page
@@ -210,6 +213,12 @@ OTHERS = [
 ]
 
 
+def places(found: Resemblance) -> tuple[str, ...]:
+    """Where to read, in one and in the other."""
+    assert found.passages is not None
+    return tuple(passage.place for passage in found.passages)
+
+
 def compared(*texts: str, stubs: Sequence[str] = ()) -> list[Resemblance]:
     return similar([handed_in(f"s{k}", text) for k, text in enumerate(texts)], stubs)
 
@@ -218,7 +227,7 @@ def test_other_names_and_comments_hide_nothing() -> None:
     changed = "# mine\n\n" + RENAMED.replace("\n", "  # really\n")
     (pair,) = compared(WORK, OTHERS[0], changed, OTHERS[1])
     assert (pair.one, pair.others, pair.share) == ("s0", ("s2",), 1)
-    assert pair.places == ("basics.py lines 1–24", "basics.py lines 3–26")
+    assert places(pair) == ("basics.py lines 1–24", "basics.py lines 3–26")
 
 
 def test_what_is_written_alone_is_like_nobody_elses() -> None:
@@ -252,7 +261,7 @@ def test_the_same_text_is_always_listed_as_one_group(text: str, size: int) -> No
     first, *rest = (f"s{k}" for k in range(17 - size, 17))
     assert (group.one, group.others, group.share) == (first, tuple(rest), 1)
     lines = f"basics.py lines 1–{len(text.splitlines())}"
-    assert group.places == (lines, lines)
+    assert places(group) == (lines, lines)
 
 
 def test_comments_layout_and_the_kind_of_file_make_no_other_text() -> None:
@@ -261,7 +270,7 @@ def test_comments_layout_and_the_kind_of_file_make_no_other_text() -> None:
     spaced = UNIT.replace(" = ", "=").replace("\n", "   # why\n")
     found = similar([handed_in("a", UNIT), handed_in("b", spaced), notebook], [])
     assert [(one.one, one.others) for one in found] == [("a", ("b", "nb"))]
-    assert found[0].places == ("basics.py lines 1–8", "basics.py lines 1–8")
+    assert places(found[0]) == ("basics.py lines 1–8", "basics.py lines 1–8")
 
 
 def test_texts_that_differ_in_a_name_a_number_or_far_behind_are_not_the_same() -> None:
@@ -298,7 +307,7 @@ def test_a_passage_in_a_notebook_is_told_by_its_cell() -> None:
     notebook = handed_in("s1", "").sources[0]
     cells = type(notebook)("nb.ipynb", ("import torch", RENAMED))
     (pair,) = similar([handed_in("s0", WORK), Submission("s1", (cells,))], [])
-    assert pair.places == ("basics.py lines 1–24", "nb.ipynb cell 2 lines 1–24")
+    assert places(pair) == ("basics.py lines 1–24", "nb.ipynb cell 2 lines 1–24")
 
 
 @pytest.mark.parametrize("text", ['"""\\', '"' * 7, "'\\", 'r"""\\"""\\', "f'{", "\ud800 \x00"])
@@ -373,7 +382,11 @@ def test_nothing_that_is_hidden_stands_on_the_page(tiny: Course) -> None:
 
 
 def test_only_the_picture_of_a_public_test_is_shown_and_only_once(tiny: Course) -> None:
-    assert page_of(grade("ada", mistaken("weigh")), tiny).count("<svg") == 1
+    page = page_of(grade("ada", mistaken("weigh")), tiny)
+    assert page.count("<figure") == 1
+    assert re.findall(r"<svg [^>]*aria-label=\"([^\"]*)", page) == [
+        "expected", "yours", "yours − expected",
+    ]  # fmt: skip
 
 
 def test_a_correction_stands_beside_what_was_computed(tiny: Course) -> None:
@@ -594,6 +607,59 @@ def test_a_ring_of_five_stands_in_one_line_of_the_report(tmp_path: Path, tiny: C
     hidden = anonymous(tmp_path, tiny).partition('id="alike"')[2]
     (line,) = [line for line in hidden.splitlines() if "<td" in line and "100" in line]
     assert len(re.findall(r"student-[0-9a-f]{6}", line)) == 5
+
+
+# --- what it is about, and what is alike ---------------------------------------------------------
+
+
+def test_the_report_says_what_it_is_about_whenever_it_is_written(
+    tmp_path: Path, tiny: Course
+) -> None:
+    due = datetime(2026, 12, 4, 23, tzinfo=UTC)
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.exercises, book.policy = ("center",), Policy(due)
+        for student, moment in (("ada", "2026-12-03T10:00:00Z"), ("bob", "2026-12-04T11:00:00Z")):
+            graded = msgspec.structs.replace(grade(student, solved("center")), submitted=moment)
+            book.record(graded, handed_in(student, "x = 1"))
+    said = report_of(tmp_path, tiny)
+    for fact in (
+        "due at 2026-12-04 23:00 UTC",
+        "the newest submission came at 2026-12-04 11:00 UTC",
+        "2 submissions graded with torch 2.13.0, tests and references 0f",
+        f"Written by attention-grader {__version__}.",
+    ):
+        assert fact in said
+    nameless = Page(anonymous(tmp_path, tiny)).text
+    assert "due at" in nameless
+    assert "newest submission" not in nameless
+
+
+def test_what_is_alike_stands_side_by_side_but_never_without_names(
+    tmp_path: Path, tiny: Course
+) -> None:
+    write_class(tmp_path)
+    with existing_gradebook(tmp_path, tiny.name) as book:
+        write_pages(book, tiny)
+    html = (tmp_path / "report.html").read_text("utf-8")
+    pairs = html.partition('id="alike"')[2].partition("</table>")[0]
+    assert pairs.count("basics.py lines 1–7") == 4  # in the summary, and above each column
+    assert pairs.count("hidden = scores.masked_fill(mask") == 2
+    assert "<details" in pairs
+    assert '<details class="quiet" open' not in pairs
+    assert "masked_fill" not in anonymous(tmp_path, tiny)
+
+
+def test_only_the_beginning_of_a_long_passage_is_shown(tmp_path: Path, tiny: Course) -> None:
+    long = "\n".join(f"x{k} = center(x) + {k} * '</pre><b>'" for k in range(90))
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.exercises = ("center",)
+        for student in ("ada", "bob"):
+            book.record(grade(student, solved("center")), handed_in(student, long))
+        write_pages(book, tiny)
+    pairs = (tmp_path / "report.html").read_text("utf-8").partition('id="alike"')[2]
+    assert pairs.count("+ 59 * ") == 2
+    assert "+ 60 * " not in pairs
+    assert "</pre><b>" not in pairs
 
 
 # --- the command ---------------------------------------------------------------------------------

@@ -28,6 +28,17 @@ PICTURE = Picture(
 )
 
 
+ANSWER = """\
+import torch
+
+
+def weigh(x, mask):
+    scores = x @ x.transpose(-2, -1)  # a comment that is too long for a telephone, and for paper
+    hidden = scores.masked_fill(mask, float("-inf"))
+    return hidden.softmax(dim=-2) @ x
+"""
+
+
 def solved(name: str, most: float = 2.0) -> ExerciseResult:
     """All points, by a hidden test."""
     tests = (
@@ -126,7 +137,10 @@ def correct(book: Gradebook, student: str, adjustment: Adjustment) -> None:
 
 
 def write_class(folder: Path) -> None:
-    """A class with every kind of row: right, wrong, absent, empty, hostile, corrected, a group."""
+    """A class with every kind of row: right, wrong, absent, empty, hostile, corrected, a group.
+
+    Bob and the group submitted the same text.
+    """
     center, weigh = EXERCISES
     with open_gradebook(folder, "tiny") as book:
         book.exercises = EXERCISES
@@ -134,7 +148,7 @@ def write_class(folder: Path) -> None:
         late = msgspec.structs.replace(
             grade("bob", solved(center), mistaken(weigh), seconds=9), late=True, attempts=3
         )
-        book.record(late, handed_in("bob", "x = 2"))
+        book.record(late, handed_in("bob", ANSWER))
         book.record(
             grade(
                 HOSTILE, mistaken(center, None, message=HOSTILE), untouched(weigh), message=HOSTILE
@@ -143,7 +157,7 @@ def write_class(folder: Path) -> None:
         )
         book.record(
             grade("team-7", mistaken(center, None), mistaken(weigh)),
-            handed_in("team-7", "x = 4", "dan", "eve"),
+            handed_in("team-7", ANSWER, "dan", "eve"),
         )
         book.record(
             grade("finn", untouched(center), untouched(weigh), status="empty", message="no file"),

@@ -45,6 +45,26 @@ Rectangle = tuple[float, float, float, float]  # left, top, width, height
 
 def picture_svg(picture: Picture) -> str:
     """The expected matrix, the student's matrix and their difference, as an ``<svg>`` element."""
+    panels, down, across = _compared(picture)
+    title = f"{picture.caption}: expected, yours, and the difference".removeprefix(": ")
+    return _drawn(panels, down, across, picture.caption, title, _described(picture))
+
+
+def panels_svg(picture: Picture) -> list[str]:
+    """The matrices of `picture_svg` as an ``<svg>`` element each, for narrow screens.
+
+    The caption is left to the page. Only the last element describes the cells that differ.
+    """
+    panels, down, across = _compared(picture)
+    described = ["", "", _described(picture)]
+    return [
+        _drawn([panel], down, across, "", panel.title, words)
+        for panel, words in zip(panels, described, strict=True)
+    ]
+
+
+def _compared(picture: Picture) -> tuple[list[_Panel], _Axis, _Axis]:
+    """The panels of a picture, with the axis of rows and the axis of columns."""
     across = _Axis(picture.left, len(picture.wrong[0]), picture.columns, picture.column_name)
     down = _Axis(picture.top, len(picture.wrong), picture.rows, picture.row_name)
     numbers = max(picture.rows, picture.columns) <= MOST_NUMBERS and not is_boolean(picture)
@@ -61,8 +81,7 @@ def picture_svg(picture: Picture) -> str:
             crossed=picture.wrong,
         ),
     ]
-    title = f"{picture.caption}: expected, yours, and the difference".removeprefix(": ")
-    return _drawn(panels, down, across, picture.caption, title, _described(picture))
+    return panels, down, across
 
 
 def heatmap_svg(
@@ -418,7 +437,7 @@ def _rendered(sheet: _Sheet, width: float, height: float, title: str, described:
         f" font: {LABEL_FONT}px 'DejaVu Sans', Verdana, sans-serif; text-anchor: middle;"
         f' fill: {INK}">'
     )
-    named = f"<title>{title}</title>", f"<desc>{described}</desc>"
+    named = [f"<title>{title}</title>", f"<desc>{described}</desc>"][: 2 if described else 1]
     return "\n".join([head, *named, *_shapes(sheet), *sheet.texts, "</svg>\n"])
 
 

@@ -1,11 +1,12 @@
 "use strict";
 
-// Unfold all details for printing, and fold them again afterwards.
+// Unfold details for printing, and fold them again afterwards. Quiet details, such as the tests that
+// passed, stay as they are.
 {
   const folded = [];
   const unfold = (paper) => {
     if (paper.matches) {
-      for (const details of document.querySelectorAll("details:not([open])")) {
+      for (const details of document.querySelectorAll("details:not([open], .quiet)")) {
         details.open = true;
         folded.push(details);
       }

@@ -42,7 +42,7 @@ const tables = [...document.querySelectorAll("table")];
 
 // --- filtering: a row is shown if it contains every word of the filter ----------------------------
 //
-// The text of a student's row includes the mistakes that the student made.
+// The text of a student's row includes the mistakes that the student made. Code is not searched.
 
 {
   const field = document.getElementById("filter");
@@ -53,7 +53,10 @@ const tables = [...document.querySelectorAll("table")];
   const first = (row) => [...row.cells].slice(0, 2).map((cell) => plain(cell.textContent));
   const mistakes = [...document.querySelectorAll("tr[id^=m]")].map(first);
   const text = (row) => {
-    if (row.dataset.mistakes === undefined) return plain(row.textContent);
+    if (row.dataset.mistakes === undefined) {
+      const searched = [...row.cells].filter((cell) => cell.dataset.unsearched === undefined);
+      return searched.map((cell) => plain(cell.textContent)).join("\n");
+    }
     const made = row.dataset.mistakes.split(" ").filter(Boolean);
     return [first(row), ...made.map((place) => mistakes[place])].flat().join("\n");
   };
