@@ -1,12 +1,11 @@
-"""Lines of a student's answer, to quote, and the line that a message names.
+"""Lines of a student's answer, to quote.
 
 Indentation shows where a definition ends, since the trusted side does not parse a student's code.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from grader import wire
@@ -18,24 +17,6 @@ AROUND = 3  # lines before and after a marked line
 
 
 # --- messages -------------------------------------------------------------------------------------
-
-
-def told_place(message: str, sources: Iterable[SourceText]) -> Place | None:
-    """The line with which a message begins, as `sentences.at` writes it; None if there is none.
-
-    A grade keeps only the message. The line may not exist: an answer can make up its places.
-    """
-    found = None
-    for source in sources:
-        notebook = source.name.endswith(".ipynb")
-        for cell in range(1, len(source.cells) + 1) if notebook else (0,):
-            place = Place(source.name, 0, cell=cell)
-            rest = message.removeprefix(f"{place.within} line ")
-            line = re.match(r"[1-9]\d{0,6}\b", rest, re.ASCII) if rest != message else None
-            # A file may be called "a.py line 1 b.py": then the longest name is meant.
-            if line and (found is None or len(place.within) > len(found.within)):
-                found = Place(source.name, int(line[0]), cell=cell)
-    return found
 
 
 def without_prints(message: str) -> str:

@@ -18,6 +18,7 @@ from grader.records.grade import (
     EXISTS,
     ExerciseResult,
     Picture,
+    Position,
     TestResult,
     TestStatus,
 )
@@ -101,6 +102,7 @@ class Finding:
     message: str
     mistake: Mistake | None
     picture: Picture | None
+    position: Position | None  # the student's line: see `TestResult.position`
     is_best_picture: bool  # whether to show this picture if only one is shown
 
     @property
@@ -175,6 +177,17 @@ class Verdict:
     def lost(self) -> bool:
         """Whether the exercise was solved before, but is not solved now."""
         return self.solved_before and not self.solved
+
+    @property
+    def definition(self) -> Position | None:
+        """The first line of the definition that counts."""
+        return next((f.position for f in self.findings if f.name == EXISTS), None)
+
+    @property
+    def raised(self) -> Position | None:
+        """The line that raised an exception in the first test that met one; None if none did."""
+        own = (f.position for f in self.findings if f.name != EXISTS and f.status == "error")
+        return next(filter(None, own), None)
 
     @property
     def which_counts(self) -> str:
@@ -263,6 +276,7 @@ def _finding(test: TestResult, rules: Mapping[str, str], best_picture: bool) -> 
         "\n".join(filter(None, message)),
         mistake_of(test),
         test.picture,
+        test.position,
         best_picture,
     )
 

@@ -44,7 +44,7 @@ def _without_numbers(test: TestResult, level: Disclosure) -> TestResult:
         test = msgspec.structs.replace(
             test, mistake=None, hint=None, follows=None, rules={}, behaviour=()
         )
-    return msgspec.structs.replace(test, message=None, picture=None, case=None)
+    return msgspec.structs.replace(test, message=None, picture=None, case=None, position=None)
 
 
 def _without_traceback(test: TestResult) -> TestResult:

@@ -39,6 +39,7 @@ from grader.records.grade import (
     ExerciseResult,
     Grade,
     Picture,
+    Position,
     SubmissionStatus,
     TestResult,
     TestStatus,
@@ -307,7 +308,7 @@ class Climb:
                 keys = (RETURNS,) if judged.misshapen else case.rules
                 broken = self._desk.rules(self.name, keys)
             self._results[test.key] = _result(  # replaces the result of the case before
-                test, judged.status, judged.message, judged.picture, at, broken
+                test, judged.status, judged.message, judged.picture, at, broken, judged.place
             )
 
     def attempt(self) -> _Attempt:
@@ -390,17 +391,23 @@ def _following(desk: Desk, name: str, attempts: Mapping[str, _Attempt]) -> list[
 def _exists(found: wire.Found, in_cells: bool) -> TestResult:
     match found.status:
         case "found":
-            return _there("passed", "\n".join(found.notes) or None)
+            return _there("passed", "\n".join(found.notes) or None, found.place)
         case "stub" | "missing":
             return _there("missing", sentences.still_missing(found, in_cells))
         case "broken":
-            return _there("error", sentences.broken(found))
+            return _there("error", sentences.broken(found), found.place)
 
 
-def _there(status: TestStatus, message: str | None) -> TestResult:
+def _there(status: TestStatus, message: str | None, place: wire.Place | None = None) -> TestResult:
     titles = {"passed": sentences.EXISTS, "missing": sentences.NOT_THERE}
     title = titles.get(status, sentences.UNREADABLE)
-    return TestResult(EXISTS, title, status, hidden=False, message=message)
+    return TestResult(
+        EXISTS, title, status, hidden=False, message=message, position=_position(place)
+    )
+
+
+def _position(place: wire.Place | None) -> Position | None:
+    return Position(place.file, place.line, place.cell) if place is not None else None
 
 
 def _signature(found: wire.Found, contract: Contract, users: Sequence[str]) -> TestResult:
@@ -426,6 +433,7 @@ def _result(
     picture: Picture | None = None,
     case: str = "",
     rules: Mapping[str, str] | None = None,
+    place: wire.Place | None = None,
 ) -> TestResult:
     return TestResult(
         test.name,
@@ -437,6 +445,7 @@ def _result(
         picture=picture,
         case=case or None,
         rules=rules or {},
+        position=_position(place),
     )
 
 

@@ -42,6 +42,7 @@ class Transcript:
     calls: tuple[AnyCall, ...] = ()  # calls to the answer and references, if the desk listens
     margin: Margin | None = None  # the nearest margin, if the desk measures margins
     misshapen: bool = False  # a result had another shape or dtype than the statement says
+    place: wire.Place | None = None  # the student's line that raised
 
     @property
     def passed(self) -> bool:
@@ -112,7 +113,7 @@ def _ended(desk: Desk, seat: Seat, test: Test, error: BaseException, words: bool
                 return Transcript("skipped")  # the check for forbidden operations reports it
             place, caller = seat.session.line(error.place), seat.session.line(error.caller)
             message = sentences.raised(kind, text, place, error.operands, error.sizes, caller)
-            return Transcript("error", message)
+            return Transcript("error", message, place=place)
         case StudentLost(status=status, text=text):
             return Transcript(status, text)
     # A fault of the test's author or of the grader, such as pytest.skip or SystemExit.

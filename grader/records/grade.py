@@ -41,6 +41,14 @@ class Picture(msgspec.Struct, frozen=True):
     column_name: str = ""
 
 
+class Position(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of a submission, counted from the top of its file, or of its cell."""
+
+    file: str
+    line: int
+    cell: int = 0  # the number of a notebook's cell, from 1; 0 in other files
+
+
 class TestResult(msgspec.Struct, frozen=True):
     """The result of a test: its status, its points, and texts for people."""
 
@@ -58,6 +66,8 @@ class TestResult(msgspec.Struct, frozen=True):
     case: str | None = None  # the parameters with which the test failed, if the test has any
     rules: Mapping[str, str] = {}  # the broken rules of the exercise's statement, by key
     behaviour: tuple[str, ...] = ()  # how the answer behaves differently from a right answer
+    # The student's line that raised; of the check that the answer exists, the answer's first line.
+    position: Position | None = None
 
     @property
     def message_with_case(self) -> str | None:
@@ -141,7 +151,7 @@ class Grade(msgspec.Struct, frozen=True):
             if not exercise["unchecked"]:
                 del exercise["unchecked"]
         for test in (test for exercise in fields["exercises"] for test in exercise["tests"]):
-            for name in ("follows", "case", "rules", "behaviour"):
+            for name in ("follows", "case", "rules", "behaviour", "position"):
                 if not test[name]:
                     del test[name]
         return msgspec.json.encode({"schema": fields.pop("schema"), **fields})

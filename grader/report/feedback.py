@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from grader import __version__
 from grader.course.course import Course
 from grader.course.file import Assignment
-from grader.feedback.excerpts import told_place, without_prints
+from grader.feedback.excerpts import without_prints
 from grader.feedback.pictures.svg import panels_svg
 from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.feedback.visible import for_students
@@ -21,7 +21,7 @@ from grader.records.grade import ExerciseResult, Grade, Picture
 from grader.records.lateness import Policy, percent
 from grader.records.rows import Adjustment, Row
 from grader.records.times import shown_time
-from grader.report.answers import ByName, Own, answer_that_counts, definitions_in, own_lines
+from grader.report.answers import Own, own_lines
 from grader.report.rendering import page
 from grader.wire import SourceText
 
@@ -122,7 +122,7 @@ def feedback_page(
     if assignment is not None and assignment.points is not None and row.total is not None:
         counts = row.total * assignment.scale(row.max), assignment.points
     visible = for_students(row.grade, course)
-    units = [*_units(row, visible, course, _Text(sources, course))]
+    units = [*_units(row, visible, course, sources)]
     return page(
         "feedback.html",
         "feedback.js",
@@ -156,43 +156,6 @@ def _told_once(finding: Finding, told: set[str]) -> Finding:
         return replace(finding, message=finding.message.replace(exception, SAME, 1))
     told.add(exception)
     return finding
-
-
-class _Text:
-    """The text of a student's submission; its definitions are looked up when one is needed."""
-
-    def __init__(self, sources: Sequence[SourceText], course: Course) -> None:
-        self._sources = sources
-        self._course = course
-
-    @cached_property
-    def _definitions(self) -> ByName:
-        return definitions_in(self._sources)
-
-    @cached_property
-    def _stubs(self) -> ByName:
-        return _stubs(tuple(self._course.stubs().items()))
-
-    def of(self, verdict: Verdict) -> Sequence[Own]:
-        """The lines to show beside the failing tests of an exercise, which students may see.
-
-        The message of a hidden test has been removed, so that its line is not marked.
-        """
-        if not self._sources or verdict.state != "unsolved" or verdict.faulty:
-            return ()
-        reasons = [finding.reason for finding in verdict.wrong if finding.status == "error"]
-        reasons += [finding.reason for finding in verdict.wrong]
-        places = (told_place(reason, self._sources) for reason in reasons)
-        at = next((place for place in places if place is not None), None)
-        name, unit, told = verdict.exercise, verdict.unit, verdict.which_counts
-        own, stubs = self._definitions, self._stubs
-        return own_lines(self._sources, answer_that_counts(name, unit, own, stubs, told), at)
-
-
-@lru_cache(1)
-def _stubs(texts: tuple[tuple[str, str], ...]) -> ByName:
-    """The definitions in the course's stubs: in a text for each unit."""
-    return definitions_in([SourceText(unit, (text,)) for unit, text in texts])
 
 
 def _costs(units: Sequence[_Unit]) -> Sequence[_Cost]:
@@ -274,18 +237,24 @@ def _comment(row: Row, part: str) -> str:
     return next((one.text for one in row.comments if one.part == part), "")
 
 
-def _units(row: Row, visible: Grade, course: Course, text: _Text) -> Iterator[_Unit]:
+def _units(
+    row: Row, visible: Grade, course: Course, sources: Sequence[SourceText]
+) -> Iterator[_Unit]:
     titles = {unit.name: unit.title for unit in course.units}
     points = row.points
     for unit, results in groupby(visible.exercises, key=lambda result: result.unit):
         exercises = [
-            _exercise(result, points.get(result.name), row, course, text) for result in results
+            _exercise(result, points.get(result.name), row, course, sources) for result in results
         ]
         yield _Unit(unit, titles.get(unit, unit), exercises, _comment(row, unit))
 
 
 def _exercise(
-    result: ExerciseResult, points: float | None, row: Row, course: Course, text: _Text
+    result: ExerciseResult,
+    points: float | None,
+    row: Row,
+    course: Course,
+    sources: Sequence[SourceText],
 ) -> _Exercise:
     known = course.exercises.get(result.name)
     title = known.title if known else result.name
@@ -293,7 +262,9 @@ def _exercise(
     counting = row.counting(adjustment) if adjustment else 0.0
     comment = _comment(row, result.name)
     verdict = verdict_of(result)
-    return _Exercise(verdict, title, points, adjustment, counting, comment, text.of(verdict))
+    return _Exercise(
+        verdict, title, points, adjustment, counting, comment, own_lines(sources, verdict)
+    )
 
 
 @lru_cache(MANY)

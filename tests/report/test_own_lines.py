@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -9,20 +10,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.course.course import Course, load_course
-from grader.feedback.excerpts import told_place
+from grader.course.course import Course
+from grader.feedback.verdict import verdict_of
 from grader.grades.gradebook import open_gradebook
-from grader.intake import Submission, find_submissions
-from grader.records.grade import ExerciseResult, Grade, TestResult
+from grader.intake import Submission
+from grader.records.grade import ExerciseResult, Grade, Position, TestResult
 from grader.records.rows import Row
 from grader.report import write_pages
-from grader.report.answers import WIDEST, ByName, answer_that_counts, definitions_in, own_lines
+from grader.report.answers import WIDEST, own_lines
 from grader.report.feedback import SAME, feedback_page
-from grader.wire import Place, SourceText, Wanted
-from grader.wire.definitions import find_definitions, skeletons
-from grader.wire.source import read_file
+from grader.wire import SourceText
+from tests.conftest import Grader
 from tests.support.gradebooks import HOSTILE, PICTURE, grade, mistaken, solved, untouched
-from tests.support.places import ROOT
+from tests.support.places import TINY
 
 TEXT = """\
 import torch
@@ -44,17 +44,34 @@ RAISED = (
 )
 
 
-def failing(*tests: TestResult, name: str = "weigh") -> ExerciseResult:
+WEIGH = Position("basics.py", 9)
+
+
+def failing(*tests: TestResult, name: str = "weigh", at: Position | None = WEIGH) -> ExerciseResult:
     """An exercise that is there, with these other results."""
-    there = TestResult("exists", "The exercise is there", "passed", hidden=False)
+    there = TestResult("exists", "The exercise is there", "passed", hidden=False, position=at)
     return ExerciseResult(name, "basics", 0.0, 2.0, (there, *tests))
 
 
-def error(name: str, message: str = RAISED, *, hidden: bool = False, case: str = "") -> TestResult:
+def wrong(at: Position | None = WEIGH) -> ExerciseResult:
+    """An exercise with a wrong result, at this place."""
+    (_, *tests) = mistaken("weigh").tests
+    return failing(*tests, at=at)
+
+
+def error(
+    name: str,
+    message: str = RAISED,
+    *,
+    hidden: bool = False,
+    case: str = "",
+    at: Position | None = Position("basics.py", 11),  # noqa: B008 (it cannot change)
+) -> TestResult:
     """A test in which the answer raised."""
     return TestResult(
-        name, f"The title of {name}", "error", 0, 1, hidden=hidden, message=message, case=case
-    )
+        name, f"The title of {name}", "error", 0, 1, hidden=hidden, message=message, case=case,
+        position=at,
+    )  # fmt: skip
 
 
 def page_of(graded: Grade, course: Course, sources: tuple[SourceText, ...] = OWN) -> str:
@@ -77,7 +94,7 @@ def marked(page: str) -> list[str]:
 
 
 def test_an_answer_that_fails_stands_once_with_its_place_and_its_head_marked(tiny: Course) -> None:
-    page = page_of(grade("ada", solved("center"), mistaken("weigh")), tiny)
+    page = page_of(grade("ada", solved("center"), wrong()), tiny)
     (block,) = blocks(page)
     assert block.splitlines() == [
         "Your lines: basics.py, lines 9–12",
@@ -110,7 +127,9 @@ def test_another_exception_is_told_in_full_and_what_was_printed_stays(tiny: Cour
 
 def test_a_line_outside_of_the_answer_is_quoted_with_its_surroundings(tiny: Course) -> None:
     raised = "basics.py line 5 raised IndexError"
-    page = page_of(grade("ada", failing(error("test_one", raised))), tiny)
+    page = page_of(
+        grade("ada", failing(error("test_one", raised, at=Position("basics.py", 5)))), tiny
+    )
     definition, around = blocks(page)
     assert "lines 9–12" in definition
     assert "lines 2–8" in around
@@ -120,12 +139,14 @@ def test_a_line_outside_of_the_answer_is_quoted_with_its_surroundings(tiny: Cour
 def test_a_line_of_a_notebook_is_told_with_its_cell(tiny: Course) -> None:
     cells = SourceText("hw.ipynb", ("import torch", TEXT.partition("\n\n\n")[2]))
     raised = "hw.ipynb cell 2 line 8 raised ValueError"
-    page = page_of(grade("ada", failing(error("test_one", raised))), tiny, (cells,))
+    test = error("test_one", raised, at=Position("hw.ipynb", 8, 2))
+    graded = failing(test, at=Position("hw.ipynb", 6, 2))
+    page = page_of(grade("ada", graded), tiny, (cells,))
     assert blocks(page)[0].startswith("Your lines: hw.ipynb cell 2, lines 6–9")
     assert marked(page) == ['hidden = scores.masked_fill(mask, float("-inf"))']
 
 
-@pytest.mark.parametrize("result", [untouched("weigh"), solved("weigh"), mistaken("missing")])
+@pytest.mark.parametrize("result", [untouched("weigh"), solved("weigh"), wrong(None)])
 def test_what_is_right_untouched_or_missing_shows_no_lines(
     tiny: Course, result: ExerciseResult
 ) -> None:
@@ -135,7 +156,9 @@ def test_what_is_right_untouched_or_missing_shows_no_lines(
 def test_a_long_answer_is_cut_and_the_line_that_raised_follows() -> None:
     long = "def weigh(x):\n" + "".join(f"    x = x + {n}\n" for n in range(200))
     sources = [SourceText("basics.py", (long,))]
-    head, around = own_lines(sources, Place("basics.py", 1), Place("basics.py", 150))
+    raised = error("test_one", at=Position("basics.py", 150))
+    verdict = verdict_of(failing(raised, at=Position("basics.py", 1)))
+    head, around = own_lines(sources, verdict)
     assert (len(head.lines), head.cut, head.short) == (60, True, False)
     assert [line.number for line in around.lines if line.marked] == [150]
     assert len(around.lines) == 7
@@ -143,16 +166,16 @@ def test_a_long_answer_is_cut_and_the_line_that_raised_follows() -> None:
 
 def test_a_long_line_ends_in_an_ellipsis() -> None:
     sources = [SourceText("basics.py", (f"def weigh(x):\n\treturn {'x + ' * 9999}x",))]
-    (own,) = own_lines(sources, Place("basics.py", 1), None)
+    (own,) = own_lines(sources, verdict_of(wrong(Position("basics.py", 1))))
     assert own.lines[1].text.startswith("    return x + x")
     assert (len(own.lines[1].text), own.lines[1].text[-1]) == (WIDEST, "…")
 
 
 def test_hostile_lines_are_text(tiny: Course) -> None:
     hostile = f"def weigh(x):\n    return '{HOSTILE}'\n"
-    page = page_of(
-        grade("ada", mistaken("weigh")), tiny, (SourceText(f"{HOSTILE}.py", (hostile,)),)
-    )
+    name = f"{HOSTILE}.py"
+    graded = grade("ada", wrong(Position(name, 1)))
+    page = page_of(graded, tiny, (SourceText(name, (hostile,)),))
     assert blocks(page)
     assert "<img" not in page
     assert page.count("<script>") == 1
@@ -164,7 +187,7 @@ def test_a_gradebook_gives_each_page_the_lines_that_were_graded(
 ) -> None:
     with open_gradebook(tmp_path, "tiny") as book:
         book.exercises = ("weigh",)
-        team = grade("team-7", mistaken("weigh"))
+        team = grade("team-7", wrong())
         book.record(team, Submission("team-7", OWN, group=("dan", "eve")))
         write_pages(book, tiny)
     for student in ("dan", "eve"):
@@ -188,13 +211,14 @@ def attacked(*, hidden: bool) -> Grade:
         message="basics.py line 10: expected 8.675309", picture=PICTURE, case="secret case",
     )  # fmt: skip
     tests = [
-        error("test_hidden", raised, hidden=True, case="secret case"),
+        error("test_hidden", raised, hidden=True, case="secret case", at=Position("basics.py", 12)),
         error("test_again", RAISED, hidden=True),
         spied,
     ]
     if not hidden:
         tests = [
-            msgspec.structs.replace(test, message=None, picture=None, case=None) for test in tests
+            msgspec.structs.replace(test, message=None, picture=None, case=None, position=None)
+            for test in tests
         ]
     return grade("eve", solved("center"), failing(*tests))
 
@@ -234,97 +258,63 @@ def test_no_level_of_disclosure_marks_a_line_of_a_hidden_test(tiny: Course, leve
         assert "The title of test_hidden" not in page
 
 
-def test_an_exception_that_claims_another_line_marks_only_lines_of_the_same_student(
-    tiny: Course,
+@pytest.mark.parametrize(
+    "place",
+    [("other.py", 3, 0), ("basics.py", 99999, 0), ("basics.py", -4, 0), ("basics.py", 1, 7)],
+)
+def test_a_place_that_is_not_in_the_submission_shows_nothing_else(
+    tiny: Course, place: tuple[str, int, int]
 ) -> None:
-    for claimed in ("other.py line 3 raised X", "basics.py line 99999 raised X", "line 3 raised X"):
-        page = page_of(grade("eve", failing(error("test_one", claimed))), tiny)
-        assert set(marked(page)) <= {"def weigh(x, mask):"}
+    """A jail reports places; nothing there is believed."""
+    page = page_of(grade("eve", failing(error("test_one", at=Position(*place)))), tiny)
+    assert set(marked(page)) <= {"def weigh(x, mask):"}
+    assert not blocks(page_of(grade("eve", wrong(Position(*place))), tiny))
 
 
 # --- where an answer is --------------------------------------------------------------------------
 
-
-def place_of(name: str, *files: tuple[str, str], told: str = "") -> str:
-    sources = [SourceText(file, (text,)) for file, text in files]
-    found = answer_that_counts(name, "basics", definitions_in(sources), {}, told)
-    return f"{found.file}:{found.line}" if found else ""
+RAISES = """import torch
 
 
-ONE, STUB = "def weigh(x):\n    return x\n", "def weigh(x):\n    raise NotImplementedError\n"
+def helper(x):
+    raise ValueError("no")
 
 
-@pytest.mark.parametrize(
-    ("files", "where"),
-    [
-        ([("basics.py", f"{ONE}\n{ONE}")], "basics.py:4"),
-        ([("basics.py", f"{ONE}\n{STUB}")], "basics.py:1"),
-        ([("basics.py", ONE), ("other.py", ONE)], "basics.py:1"),
-        ([("a.py", ONE), ("b.py", ONE)], "b.py:1"),
-        ([("basics.py", ONE), ("hw.ipynb", f"\n{ONE}")], "hw.ipynb:2"),
-        ([("basics.py", STUB), ("hw.py", ONE)], "hw.py:1"),
-        ([("basics.py", f'"""\n{ONE}"""\n# def weigh\n{ONE}')], "basics.py:6"),
-        ([("basics.py", "class weigh:\n    def weigh(self):\n        pass")], "basics.py:1"),
-        ([("basics.py", "async def weigh(x):\n    return x")], "basics.py:1"),
-        ([("basics.py", "@torch.no_grad()\ndef weigh(x):\n    return x")], "basics.py:2"),
-        ([("basics.py", f"{ONE}\nweigh = other")], "basics.py:4"),
-        ([("basics.py", f"{ONE}\nweigh == other")], "basics.py:1"),
-        ([("basics.py", STUB)], ""),
-        ([("basics.py", "def weigh(x):\r\n    return x")], "basics.py:1"),
-        ([("hw.ipynb", f"%%bash\n{ONE}")], ""),
-        ([("basics.py", "if fast:\n    def weigh(x):\n        return x")], ""),
-    ],
-)
-def test_the_definition_that_counts_is_found(files: list[tuple[str, str]], where: str) -> None:
-    assert place_of("weigh", *files) == where
-
-
-def test_what_the_engine_said_decides() -> None:
-    files = ("basics.py", ONE), ("hw.py", ONE)
-    told = "weigh is defined in basics.py and in hw.py; the one in hw.py counts"
-    assert place_of("weigh", *files, told=told) == "hw.py:1"
-    assert place_of("weigh", *files, told="the one in gone.py counts") == ""
-
-
-@pytest.mark.parametrize("name", sorted(p.name for p in (ROOT / "tests/submissions").iterdir()))
-def test_answers_are_found_where_the_engine_finds_them(name: str) -> None:
-    course = load_course(ROOT / "exercises")
-    stubs = course.stubs()
-    trees = {unit: skeletons(text) for unit, text in stubs.items()}
-    ours: ByName = definitions_in([SourceText(unit, (t,)) for unit, t in stubs.items()])
-    (submission,) = find_submissions([ROOT / "tests/submissions" / name], course, single=True)
-    files = [read_file(source) for source in submission.sources]
-    own = definitions_in(submission.sources)
-    for unit in course.units:
-        for exercise in unit.exercise:
-            wanted = Wanted(exercise.name, unit.name, trees[unit.name].get(exercise.name, ""))
-            found, _ = find_definitions(wanted, files)
-            where = answer_that_counts(exercise.name, unit.name, own, ours, "\n".join(found.notes))
-            if found.status == "found" and found.place is not None:
-                assert where is not None, exercise.name
-                place = found.place
-                assert (where.file, where.cell, where.line) == (place.file, place.cell, place.line)
+def center(x):
+    return helper(x)
+"""
 
 
 @pytest.mark.parametrize(
-    ("message", "place"),
+    ("name", "content", "places"),
     [
-        ("a.py line 12 raised X", ("a.py", 12, 0)),
-        ("a.py line 12 b.py line 3 raised X", ("a.py line 12 b.py", 3, 0)),
-        ("nb.ipynb cell 2 line 3 raised X", ("nb.ipynb", 3, 2)),
-        ("nb.ipynb line 3 raised X", None),
-        ("it raised X at a.py line 12", None),
-        ("a.py line ٣ raised X", None),
-        ("a.py line 12345678 raised X", None),
+        ("basics.py", RAISES, [("basics.py", 8, 0), ("basics.py", 5, 0)]),
+        (
+            "hw.ipynb",
+            json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
+                {"cell_type": "code", "metadata": {}, "source": cell}
+                for cell in RAISES.split("\n\n\n")
+            ]}),
+            [("hw.ipynb", 1, 3), ("hw.ipynb", 2, 2)],
+        ),
     ],
-)
-def test_the_place_in_a_message_is_read_as_it_was_written(
-    message: str, place: tuple[str, int, int] | None
+)  # fmt: skip
+def test_a_grade_says_where_the_answer_is_and_which_line_raised(
+    name: str, content: str, places: list[tuple[str, int, int]], tmp_path: Path, grader: Grader
 ) -> None:
-    sources = [
-        SourceText("a.py", ("",)),
-        SourceText("a.py line 12 b.py", ("",)),
-        SourceText("nb.ipynb", ("", "")),
-    ]
-    found = told_place(message, sources)
-    assert (found and (found.file, found.line, found.cell)) == place
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / name).write_text(content, "utf-8")
+    out = tmp_path / "out"
+    course = ("--course", TINY / "exercises")
+    assert grader("grade", tmp_path / "ada", "--out", out, "--only", "center", *course).code == 0
+    graded = Grade.from_json((out / "results.jsonl").read_bytes())
+    tests = graded.exercises[0].tests
+    found = [test.position for test in tests if test.position is not None]
+    assert [(one.file, one.line, one.cell) for one in dict.fromkeys(found)] == places
+    (page,) = (path.read_text("utf-8") for path in (out / "feedback").iterdir())
+    assert marked(page) == ['raise ValueError("no")']
+
+
+def test_a_grade_of_an_earlier_version_shows_no_lines(tiny: Course) -> None:
+    old = mistaken("weigh")
+    assert not blocks(page_of(grade("ada", old), tiny))
