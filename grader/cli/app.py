@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from grader.cli import commands
+from grader.cli import commands, completion
 from grader.cli.streams import checked_streams
 from grader.course.course import NAMED, Course, find_course, load_course
 from grader.records.faults import CallError, exit_codes
@@ -61,7 +61,6 @@ class _Program(TyperGroup):
 app = typer.Typer(
     cls=_Program,
     name="grader",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -101,7 +100,12 @@ GradesArgument = Annotated[
 ]
 AssignmentOption = Annotated[
     str | None,
-    typer.Option("--assignment", metavar="NAME", help="Only this assignment of course.toml."),
+    typer.Option(
+        "--assignment",
+        metavar="NAME",
+        autocompletion=completion.assignments,
+        help="Only this assignment of course.toml.",
+    ),
 ]
 BackendOption = Annotated[
     Literal["auto", "jail", "worker"],
@@ -131,7 +135,12 @@ def _names(given: list[str] | None) -> list[str] | None:
 
 NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NAME]...", callback=_names, help="Exercises or units (default: all)."),
+    typer.Argument(
+        metavar="[NAME]...",
+        callback=_names,
+        autocompletion=completion.exercises,
+        help="Exercises or units (default: all).",
+    ),
 ]
 
 

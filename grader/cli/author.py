@@ -52,7 +52,7 @@ def audit(
 
     opened = instructors_course(course, "audit")
     chosen = opened.select(names or [])
-    console = Console(highlight=False)
+    console = tables.table_console()
     stderr = Console(stderr=True)
     if not as_json:
         console.print(terminal.course_line(opened), soft_wrap=True, markup=False)

@@ -25,6 +25,7 @@ from grader.cli.app import (
     instructors_course,
 )
 from grader.cli.conversation import OverwriteAllOption, OverwriteOption, exported_part, left_out
+from grader.cli.tables import table_console
 from grader.feedback.terminal import progress, safe
 from grader.lms.system import totals, unjudged
 from grader.records.faults import CallError
@@ -135,7 +136,7 @@ def canvas_push(
         api = connected(url, _tell)
         where = (place, number_there)
         planned = plan(api, where, book, given, pages, chosen, overwrite_all)
-        Console(width=None if sys.stdout.isatty() else 200).print(_table(planned))
+        table_console().print(_table(planned))
         about = (*unjudged(given.rows), *remarks(given.rows, book.policy))
         for line in (*planned.notes, *about, *left_out(rows, given.rows)):
             _tell(line)

@@ -20,7 +20,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
-from grader.cli.decisions import STUDENT_HELP, rewrite
+from grader.cli.decisions import STUDENT_HELP, rewrite, students
 from grader.cli.grade import written
 from grader.course.course import Course
 from grader.lms import SYSTEMS
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from grader.records.rows import Row
 
 
-StudentArgument = Annotated[str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP)]
+StudentArgument = Annotated[
+    str, typer.Argument(metavar="STUDENT", autocompletion=students, help=STUDENT_HELP)
+]
 STANDARD = Path("-")  # this file name means standard input or output
 
 

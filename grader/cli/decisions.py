@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
+from grader.cli.completion import beginning, course_of, exercises
 from grader.course.course import Course
 from grader.records.faults import CallError
 
@@ -30,13 +31,30 @@ if TYPE_CHECKING:
 STUDENT_HELP = "A student's name in the gradebook, id, e-mail or full name."
 STANDARD = Path("-")  # this file name means standard input
 
+
+def students(ctx: typer.Context, incomplete: str) -> list[str]:
+    """What a shell offers for a student: those in the gradebook that the line names."""
+    from grader.grades.gradebook import existing_gradebook
+
+    found: list[str] = []
+    with suppress(Exception):  # an error message would tear up the line that the user types
+        folder, name = ctx.params["folder"], course_of(ctx).name
+        with existing_gradebook(folder, name, meanwhile=True) as book:
+            found += sorted(book.graded | {*book.people()})
+    return beginning(found, incomplete)
+
+
 StudentArgument = Annotated[
-    str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP, show_default=False)
+    str,
+    typer.Argument(
+        metavar="STUDENT", autocompletion=students, help=STUDENT_HELP, show_default=False
+    ),
 ]
 PartArgument = Annotated[
     str,
     typer.Argument(
         metavar="PART",
+        autocompletion=exercises,
         help="An exercise, a unit, a question that you mark, total, or late for the points that a "
         "late submission loses.",
         show_default=False,

@@ -25,6 +25,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
+from grader.cli.completion import exercises
 from grader.course.course import Course
 from grader.lms import DOWNLOADS, SYSTEMS
 from grader.records.faults import CallError
@@ -91,7 +92,12 @@ ClusterOption = Annotated[
 ]
 OnlyOption = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="NAME", help="Only this exercise or unit; may be repeated."),
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        autocompletion=exercises,
+        help="Only this exercise or unit; may be repeated.",
+    ),
 ]
 ReplaceOption = Annotated[
     bool, typer.Option("--replace", help="Delete grades in DIR that this run does not make again.")

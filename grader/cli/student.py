@@ -24,6 +24,7 @@ from grader.cli.app import (
     name_of_unit,
     students_course,
 )
+from grader.cli.completion import exercises
 from grader.cli.streams import until_unread
 from grader.course.course import Course
 from grader.feedback.terminal import print_plain
@@ -242,7 +243,10 @@ def hint(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", callback=name_of_unit, help="An exercise (default: the next one)."
+            metavar="[NAME]",
+            callback=name_of_unit,
+            autocompletion=exercises,
+            help="An exercise (default: the next one).",
         ),
     ] = None,
     course: CourseOption = None,
@@ -269,6 +273,7 @@ def after(
         typer.Argument(
             metavar="[NAME]",
             callback=name_of_unit,
+            autocompletion=exercises,
             help="An exercise that you have solved; without a name, lists them.",
         ),
     ] = None,
@@ -355,7 +360,12 @@ def try_(
 def reset(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", callback=name_of_unit, help="An exercise, or a whole unit."),
+        typer.Argument(
+            metavar="NAME",
+            callback=name_of_unit,
+            autocompletion=exercises,
+            help="An exercise, or a whole unit.",
+        ),
     ],
     undo: Annotated[
         bool,
@@ -389,6 +399,7 @@ def run(
         typer.Argument(
             metavar="[NAME]",
             callback=name_of_unit,
+            autocompletion=exercises,
             help="An exercise or a unit (default: the next exercise).",
         ),
     ] = None,
@@ -444,6 +455,7 @@ def watch(
         typer.Argument(
             metavar="[NAME]",
             callback=name_of_unit,
+            autocompletion=exercises,
             help="Where to begin (default: the next exercise).",
         ),
     ] = None,

@@ -31,7 +31,21 @@ if TYPE_CHECKING:
 
 FILES = 2  # file names shown for each submission in a list
 LEAST_OF_A_NAME = 16  # characters of a student's name that a table keeps
-WIDE = 200  # columns, if the output goes to a file or program
+LONGEST_NAME = 32  # characters of a student's name in a terminal
+ANY = 10_000  # columns, if the output goes to a file or a program: no cell is cut there
+
+
+def table_console() -> Console:
+    """A console for tables, which cuts no cell if the output goes to a file or a program."""
+    console = Console(highlight=False)
+    if not (console.is_terminal or "COLUMNS" in os.environ):
+        console.width = ANY
+    return console
+
+
+def name_column(table: Table, width: int) -> None:
+    """Add the column of students' names, which a terminal of this width may cut."""
+    table.add_column("student", max_width=None if width >= ANY else LONGEST_NAME)
 
 
 def gradebook_table(course: Course, rows: Sequence[Row], width: int) -> Table:
@@ -40,21 +54,21 @@ def gradebook_table(course: Course, rows: Sequence[Row], width: int) -> Table:
     The table leaves out the points per unit if names would get too little room. A line below the
     table then says where to find these points.
     """
-    whole = _gradebook_table(course, rows, _units(course, rows))
+    whole = _gradebook_table(course, rows, _units(course, rows), width)
     fixed = sum(
         max(len(str(text)) for text in (column.header, *column.cells)) + 1
         for column in whole.columns[1:]
     )
     if fixed + LEAST_OF_A_NAME <= width:
         return whole
-    table = _gradebook_table(course, rows, [])
+    table = _gradebook_table(course, rows, [], width)
     table.caption = "points per unit need a wider terminal; gradebook.csv has them"
     table.caption_justify = "left"
     return table
 
 
 def _gradebook_table(
-    course: Course, rows: Sequence[Row], units: Sequence[tuple[int, str]]
+    course: Course, rows: Sequence[Row], units: Sequence[tuple[int, str]], width: int
 ) -> Table:
     table = Table(
         title=course.file.title,
@@ -67,7 +81,7 @@ def _gradebook_table(
     more = _more(rows)
     heads = [*(str(n) for n, _ in units), *more, f"of {number(most)}"]
     cells = [_points(course, row, [name for _, name in units], more) for row in rows]
-    table.add_column("student", max_width=32)
+    name_column(table, width)
     table.add_column("status", no_wrap=True)
     for place, head in enumerate(heads):
         style = "bold" if place == len(units) else None
@@ -161,10 +175,8 @@ def _print_json(rows: Sequence[Row]) -> None:
 def _print_table(
     course: Course, rows: Sequence[Row], policy: Policy | None, tally: Tally, out: Path
 ) -> None:
-    console = Console(highlight=False)
-    shown = console.is_terminal or "COLUMNS" in os.environ
-    width = console.width if shown else WIDE
-    console.print(gradebook_table(course, rows, width), width=width)
+    console = table_console()
+    console.print(gradebook_table(course, rows, console.width))
     console.print(legend(course, rows), soft_wrap=True)
     _print_notes(rows, console)
     for line in remarks(rows, policy):

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.cli.app import INSTRUCTORS, CourseOption, JsonOption, app, instructors_course
+from grader.cli.tables import name_column, table_console
 from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.files import write_whole
@@ -108,7 +109,7 @@ def term(
     if as_json:
         print(msgspec.json.encode(_plain(sheet)).decode())
     elif out != STANDARD:
-        _show(sheet, Console(highlight=False))
+        _show(sheet, table_console())
         for path in filter(None, (out, extensions)):
             print(path)
     if as_json or out == STANDARD:
@@ -187,7 +188,7 @@ def _show(sheet: Term, console: Console) -> None:
     from grader.feedback.terminal import safe
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("student", max_width=32)
+    name_column(table, console.width)
     for name in sheet.names:
         table.add_column(Text(safe(name)), justify="right", no_wrap=True)
     if sheet.free_days:

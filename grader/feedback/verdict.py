@@ -1,7 +1,7 @@
 """A verdict: an exercise's result in the form that every screen renders.
 
 `verdict_of` makes a verdict. The terminal, plain lines, notebooks, pages, Gradescope, otter and
-GitHub Classroom render it. A screen chooses the fields to show; it never parses a message to learn
+Classroom 50 render it. A screen chooses the fields to show; it never parses a message to learn
 a fact. `WORDINGS` holds the words for each status of a test.
 """
 

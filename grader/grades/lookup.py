@@ -20,12 +20,15 @@ MOST_NAMED = 8  # names in a message
 def find_student(rows: Sequence[Row], text: str) -> Row:
     """Find a student by the name in the gradebook, or else by id, e-mail or name in any spelling.
 
-    Raises `CallError` unless exactly one student fits.
+    A part of a name is enough, such as the surname, if no other student has it. Raises `CallError`
+    unless exactly one student fits.
     """
     for row in rows:
         if row.student == text:
             return row
     found = [row for row in rows if is_meant(row, text)]
+    if not found and letters(text):
+        found = [row for row in rows if letters(text) in map(letters, row.person.name.split())]
     if len(found) == 1:
         return found[0]
     if found:

@@ -15,7 +15,15 @@ FOR_STUDENTS = (
     *("__init__", "__main__", "testing", "mine", "pytest_plugin"),
     *("records", "wire", "course", "guest", "sandbox", "mistakes", "unsandboxed", "proxies"),
     *("feedback", "intake", "grading", "inspection", "student", "playing"),
-    *("cli.app", "cli.commands", "cli.streams", "cli.student", "cli.play", "cli.doctor"),
+    *(
+        "cli.app",
+        "cli.commands",
+        "cli.completion",
+        "cli.streams",
+        "cli.student",
+        "cli.play",
+        "cli.doctor",
+    ),
 )
 # Modules in these rooms that only instructors use: a student's bundle leaves them out.
 INSTRUCTORS = ("feedback.visible", "inspection.explanation", "intake.typed")
