@@ -18,6 +18,7 @@ from grader.course.course import Course, load_course
 from grader.grades.gradebook import existing_gradebook
 from grader.grading.order import Order
 from grader.intake import read_roster, take_in
+from grader.lms import DOWNLOADS
 from grader.records.rows import Adjustment
 from grader.report import write_pages
 from grader.run.batch import grade_into
@@ -69,7 +70,7 @@ def _grade_class(course: Course, out: Path, folder: Path) -> None:
     """Grade the class, and correct one of its grades."""
     write_class(folder, course, STUDENTS)
     roster = read_roster(folder / "roster.csv")
-    arrivals = take_in([folder / "submissions.zip"], course, roster)
+    arrivals = take_in([folder / "submissions.zip"], course, roster, DOWNLOADS)
     order = Order(course, "a class", course.tests_of(), course.select(UNITS))
     grade_into(out, order, arrivals, default_jobs(STUDENTS), roster=roster)
     with existing_gradebook(out, course.name) as book:
