@@ -184,9 +184,9 @@ class Verdict:
         return next((f.position for f in self.findings if f.name == EXISTS), None)
 
     @property
-    def raised(self) -> Position | None:
-        """The line that raised an exception in the first test that met one; None if none did."""
-        own = (f.position for f in self.findings if f.name != EXISTS and f.status == "error")
+    def at_fault(self) -> Position | None:
+        """The student's line that the first failed test blames; None if no test blames a line."""
+        own = (f.position for f in self.wrong if f.name != EXISTS)
         return next(filter(None, own), None)
 
     @property

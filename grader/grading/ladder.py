@@ -192,7 +192,7 @@ def _run_tests(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _At
     for climb in climbs:
         if attempts[climb.name].wrong:
             own = attempts[climb.name]
-            attempts[climb.name] = _behaving(own, own.first_wrong, climb.discarded())
+            attempts[climb.name] = _discarding(own, climb.discarded())
     unnamed = [name for name, one in attempts.items() if one.gave_a_result and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
         seat.session.close()  # `behaves` then gets a new process, which has seen no hidden test
@@ -283,17 +283,16 @@ class Climb:
             hidden=False,
             message=sentences.forbidden(uses) if uses else None,
             rules=self._desk.rules(self.name, [FORBIDDEN]) if uses else {},
+            position=_position(next((use.place for use in uses if use.place), None)),
         )
 
-    def discarded(self) -> tuple[str, ...]:
-        """Sentences about lines of the answer that make a new tensor and discard it.
+    def discarded(self) -> Sequence[wire.Use]:
+        """Lines of the answer that make a new tensor and discard it, at most `MOST_DISCARDED`.
 
-        At most `MOST_DISCARDED` lines are named. They are found in the source text, may be
-        harmless, and change no points.
+        They are found in the source text, may be harmless, and change no points.
         """
         uses = self._found.discarded[:MOST_DISCARDED]
-        lines = [wire.Use(u.function, self._seat.session.line(u.place)) for u in uses]
-        return tuple(map(sentences.unkept, lines))
+        return [wire.Use(use.function, self._seat.session.line(use.place)) for use in uses]
 
     def run(self, hidden: bool) -> None:
         """Run the hidden tests or the public checks, and keep their results."""
@@ -357,6 +356,17 @@ def _observed(attempt: _Attempt, tests: Sequence[Test], observed: Observed) -> _
         said = tuple(sentences.seen_in(result.title, observed.case, line) for line in said)
         at = attempt.first_wrong
     return _behaving(attempt, at, said)
+
+
+def _discarding(attempt: _Attempt, uses: Sequence[wire.Use]) -> _Attempt:
+    """Add lines that discard a tensor to the first wrong result, which then has such a position."""
+    if not uses:
+        return attempt
+    at = attempt.first_wrong
+    attempt = _behaving(attempt, at, tuple(map(sentences.unkept, uses)))
+    position = attempt.results[at].position or _position(uses[0].place)
+    told = msgspec.structs.replace(attempt.results[at], position=position)
+    return replace(attempt, results=[*attempt.results[:at], told, *attempt.results[at + 1 :]])
 
 
 def _behaving(attempt: _Attempt, at: int, lines: tuple[str, ...]) -> _Attempt:

@@ -66,7 +66,8 @@ class TestResult(msgspec.Struct, frozen=True):
     case: str | None = None  # the parameters with which the test failed, if the test has any
     rules: Mapping[str, str] = {}  # the broken rules of the exercise's statement, by key
     behaviour: tuple[str, ...] = ()  # how the answer behaves differently from a right answer
-    # The student's line that raised; of the check that the answer exists, the answer's first line.
+    # The student's line that raised, uses a forbidden operation, or discards its tensor; of the
+    # check that the answer exists, the answer's first line.
     position: Position | None = None
 
     @property

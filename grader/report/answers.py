@@ -38,9 +38,14 @@ class Own:
         """Whether the lines need not be folded away."""
         return len(self.lines) <= SHORT
 
+    @property
+    def marked(self) -> bool:
+        """Whether a line is marked."""
+        return any(line.marked for line in self.lines)
+
 
 def own_lines(sources: Sequence[SourceText], verdict: Verdict) -> Sequence[Own]:
-    """The answer to an exercise, with the line marked that raised; else, its first line is marked.
+    """The answer to an exercise, with the line marked that a test blames, if any does.
 
     A line outside of the definition, or far below its first line, is quoted with its surroundings.
     Empty if nothing is wrong, or if the grade does not say where the answer is.
@@ -48,7 +53,7 @@ def own_lines(sources: Sequence[SourceText], verdict: Verdict) -> Sequence[Own]:
     if verdict.state != "unsolved" or verdict.faulty:
         return ()
     definition = _place(verdict.definition)
-    at = _place(verdict.raised) or definition
+    at = _place(verdict.at_fault)
     return [_shown(one) for one in excerpts_of_answer(sources, definition, at, MOST_LINES)]
 
 

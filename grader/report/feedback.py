@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -14,10 +15,10 @@ from grader.course.course import Course
 from grader.course.file import Assignment
 from grader.feedback.excerpts import without_prints
 from grader.feedback.pictures.svg import panels_svg
-from grader.feedback.verdict import Finding, Verdict, verdict_of
+from grader.feedback.verdict import Finding, State, Verdict, verdict_of
 from grader.feedback.visible import for_students
 from grader.records.decisions import TOTAL
-from grader.records.grade import ExerciseResult, Grade, Picture
+from grader.records.grade import HEART, OPERATIONS, ExerciseResult, Grade, Picture
 from grader.records.lateness import Policy, percent
 from grader.records.rows import Adjustment, Row
 from grader.records.times import shown_time
@@ -52,7 +53,17 @@ class _Exercise:
         """The tests that failed; an exception that several tests met is told once."""
         told: set[str] = set()
         failed = [finding for finding in self.verdict.worth_reading if not finding.quiet]
-        return [_told_once(finding, told) for finding in failed]
+        return [_told_once(one, told) for one in failed if one.name not in CENTRAL]
+
+    @property
+    def broken(self) -> Sequence[Finding]:
+        """The central rules that the answer breaks, whatever its results are."""
+        return [one for one in self.verdict.worth_reading if one.name in CENTRAL and not one.quiet]
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether there is nothing to say but that the exercise is not written."""
+        return self.verdict.state == "untouched" and not (self.adjustment or self.comment)
 
     @property
     def rest(self) -> Sequence[Finding]:
@@ -92,6 +103,11 @@ class _Unit:
     title: str
     exercises: Sequence[_Exercise]
     comment: str = ""
+
+    @property
+    def unwritten(self) -> Sequence[_Exercise]:
+        """The exercises that are not written, of which there is nothing else to say."""
+        return [exercise for exercise in self.exercises if exercise.unwritten]
 
     @property
     def points(self) -> float | None:
@@ -135,7 +151,10 @@ def feedback_page(
         comments=[one for one in row.comments if one.part in ("", TOTAL)],
         facts=[*_facts(row, course, policy)],
         summands=_summands(row, course),
-        costs=_costs(units),
+        costs=_costs(units)[:DEAREST],
+        more=len(_costs(units)[DEAREST:]),
+        counts_by=_counts_by_state(units),
+        cells=any(source.name.endswith(".ipynb") for source in sources),
         ask=course.file.feedback.ask,
         version=__version__,
         questions=[course.questions[name] for name in row.questions if name in course.questions],
@@ -159,7 +178,10 @@ def _told_once(finding: Finding, told: set[str]) -> Finding:
 
 
 def _costs(units: Sequence[_Unit]) -> Sequence[_Cost]:
-    """The exercises that cost most; none if a single one did, because that one is open anyway."""
+    """The exercises that lost points though they are written, the most expensive first.
+
+    Empty if there is a single one, because that one is open anyway.
+    """
     found: list[_Cost] = []
     for unit in units:
         for exercise in unit.exercises:
@@ -167,12 +189,21 @@ def _costs(units: Sequence[_Unit]) -> Sequence[_Cost]:
             lost = verdict.max - exercise.points if exercise.points is not None else 0.0
             if lost > 0 and verdict.state == "unsolved":
                 mistakes = [mistake.heading for mistake in verdict.mistakes]
-                titles = [finding.title for finding in exercise.failed]
+                titles = [finding.title for finding in (*exercise.broken, *exercise.failed)]
                 found.append(_Cost(verdict.exercise, lost, next(iter([*mistakes, *titles]), "")))
-    dearest = sorted(found, key=lambda cost: -cost.lost)[:DEAREST]
-    return dearest if len(found) > 1 else []
+    return sorted(found, key=lambda cost: -cost.lost) if len(found) > 1 else []
 
 
+def _counts_by_state(units: Sequence[_Unit]) -> str:
+    """How many exercises are right, wrong, and not written, in words."""
+    states = Counter(exercise.verdict.state for unit in units for exercise in unit.exercises)
+    words: Mapping[State, str] = {
+        "solved": "right", "unsolved": "not right yet", "untouched": "not written",
+    }  # fmt: skip
+    return ", ".join(f"{states[state]} {word}" for state, word in words.items() if states[state])
+
+
+CENTRAL = (OPERATIONS, HEART)
 DEAREST = 3  # exercises in the list of what cost most
 CHOSEN = {
     "last in time": "of {} submissions, the last that was in time counts, or else the last",

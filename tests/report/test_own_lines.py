@@ -14,7 +14,7 @@ from grader.course.course import Course
 from grader.feedback.verdict import verdict_of
 from grader.grades.gradebook import open_gradebook
 from grader.intake import Submission
-from grader.records.grade import ExerciseResult, Grade, Position, TestResult
+from grader.records.grade import OPERATIONS, ExerciseResult, Grade, Position, TestResult
 from grader.records.rows import Row
 from grader.report import write_pages
 from grader.report.answers import WIDEST, own_lines
@@ -93,18 +93,18 @@ def marked(page: str) -> list[str]:
 # --- what stands there ---------------------------------------------------------------------------
 
 
-def test_an_answer_that_fails_stands_once_with_its_place_and_its_head_marked(tiny: Course) -> None:
+def test_an_answer_that_fails_stands_once_with_its_place_and_without_a_mark(tiny: Course) -> None:
     page = page_of(grade("ada", solved("center"), wrong()), tiny)
     (block,) = blocks(page)
     assert block.splitlines() == [
         "Your lines: basics.py, lines 9–12",
         "",
-        ">   9  def weigh(x, mask):",
+        "    9  def weigh(x, mask):",
         "   10      scores = x @ x",
         '   11      hidden = scores.masked_fill(mask, float("-inf"))',
         "   12      return hidden.softmax(dim=-1) @ x",
     ]
-    assert marked(page) == ["def weigh(x, mask):"]
+    assert marked(page) == []
 
 
 def test_the_line_that_raised_is_marked_and_its_exception_told_once(tiny: Course) -> None:
@@ -195,6 +195,38 @@ def test_a_gradebook_gives_each_page_the_lines_that_were_graded(
     assert "masked_fill" not in (tmp_path / "report.html").read_text("utf-8")
 
 
+def test_a_broken_rule_stands_first_and_has_its_line_marked(tiny: Course) -> None:
+    told = "basics.py line 12 uses softmax: the exercise is to write it yourself"
+    rule = TestResult(
+        OPERATIONS, "It uses torch's own softmax", "failed", hidden=False, message=told,
+        position=Position("basics.py", 12),
+    )  # fmt: skip
+    page = page_of(grade("ada", failing(rule, error("test_one", at=None))), tiny)
+    box, rest = page.split('<div class="mistake">', 1)[1].split("</div>", 1)
+    assert "own softmax" in box
+    assert told in box
+    assert told not in rest
+    assert marked(page) == ["return hidden.softmax(dim=-1) @ x"]
+
+
+def test_unwritten_exercises_are_folded_into_one_line_of_their_unit(tiny: Course) -> None:
+    graded = grade("ada", wrong(), untouched("center"), untouched("staircase"))
+    page = page_of(graded, tiny)
+    assert "Exercises: 1 not right yet, 2 not written." in page
+    assert page.count('<details class="exercise') == 1
+    assert page.count("still the stub") == 1
+    (folded,) = re.findall(r'<details class="unwritten.*?</details>', page, re.S)
+    assert "2 not written" in folded
+    assert 'id="center"' in folded
+
+
+def test_tests_that_did_not_run_are_named_with_the_command_that_shows_more(tiny: Course) -> None:
+    skipped = TestResult("test_more", "More", "skipped", 0, 1)
+    page = page_of(grade("ada", failing(error("test_one"), skipped)), tiny)
+    assert "1 test did not run" in page
+    assert "<code>grader check weigh</code>" in page
+
+
 # --- what is hidden ------------------------------------------------------------------------------
 
 SECRETS = ("8.675309", "tensor([[0.1234", "secret case", "IndexError", "a secret exception")
@@ -238,9 +270,7 @@ def test_a_page_is_the_same_whatever_hidden_tests_said(
     assert pages[0] == pages[1]
     for secret in SECRETS:
         assert secret not in pages[0]
-    lines = (
-        ['hidden = scores.masked_fill(mask, float("-inf"))'] if public else ["def weigh(x, mask):"]
-    )
+    lines = ['hidden = scores.masked_fill(mask, float("-inf"))'] if public else []
     assert marked(pages[0]) == lines
     assert SAME not in pages[0]  # that a hidden test met the same exception is hidden, too
 
@@ -251,7 +281,7 @@ def test_no_level_of_disclosure_marks_a_line_of_a_hidden_test(tiny: Course, leve
     file = msgspec.structs.replace(tiny.file, feedback=feedback)
     course = Course(tiny.folder, file, tiny.private)
     page = page_of(attacked(hidden=True), course)
-    assert marked(page) == ["def weigh(x, mask):"]
+    assert marked(page) == []
     for secret in SECRETS:
         assert secret not in page
     if level == "nothing":
@@ -267,7 +297,7 @@ def test_a_place_that_is_not_in_the_submission_shows_nothing_else(
 ) -> None:
     """A jail reports places; nothing there is believed."""
     page = page_of(grade("eve", failing(error("test_one", at=Position(*place)))), tiny)
-    assert set(marked(page)) <= {"def weigh(x, mask):"}
+    assert marked(page) == []
     assert not blocks(page_of(grade("eve", wrong(Position(*place))), tiny))
 
 
@@ -313,6 +343,16 @@ def test_a_grade_says_where_the_answer_is_and_which_line_raised(
     assert [(one.file, one.line, one.cell) for one in dict.fromkeys(found)] == places
     (page,) = (path.read_text("utf-8") for path in (out / "feedback").iterdir())
     assert marked(page) == ['raise ValueError("no")']
+
+
+def test_a_line_that_discards_its_tensor_is_marked(tmp_path: Path, grader: Grader) -> None:
+    text = "def center(x):\n    x.sub(x.mean())\n    return x\n"
+    (tmp_path / "basics.py").write_text(text, "utf-8")
+    out = tmp_path / "out"
+    call = ("--out", out, "--only", "center", "--course", TINY / "exercises")
+    assert grader("grade", tmp_path / "basics.py", *call).code == 0
+    page = (out / "feedback" / "basics.html").read_text("utf-8")
+    assert marked(page) == ["x.sub(x.mean())"]
 
 
 def test_a_grade_of_an_earlier_version_shows_no_lines(tiny: Course) -> None:

@@ -17,7 +17,8 @@
 {
   const unfold = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target instanceof HTMLDetailsElement) target.open = true;
+    const details = target?.closest("details");
+    if (details) details.open = true;
   };
   addEventListener("hashchange", unfold);
   unfold();
