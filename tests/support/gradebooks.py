@@ -9,7 +9,14 @@ import msgspec
 from grader.grades.decided import decision_of
 from grader.grades.gradebook import Gradebook, open_gradebook
 from grader.intake import Submission
-from grader.records.grade import ExerciseResult, Grade, Picture, SubmissionStatus, TestResult
+from grader.records.grade import (
+    ExerciseResult,
+    Grade,
+    Picture,
+    Position,
+    SubmissionStatus,
+    TestResult,
+)
 from grader.records.rows import Adjustment, Person
 from grader.wire import SourceText
 
@@ -66,14 +73,17 @@ def mistaken(
     points: float = 0.5,
     most: float = 2.0,
     follows: str | None = None,
+    lines: tuple[int, int] | None = None,
 ) -> ExerciseResult:
     """A public and a hidden test failed, both for one mistake; the hidden one saw 0.8675309.
 
-    `follows` is the earlier exercise in which that was made.
+    `follows` is the earlier exercise in which that was made. `lines` are those of `basics.py` at
+    which the answer begins, and which the public test blames.
     """
     hint = HINT if mistake else None
+    begins, blamed = (Position("basics.py", line) for line in lines) if lines else (None, None)
     tests = (
-        TestResult("exists", "The exercise is there", "passed", hidden=False),
+        TestResult("exists", "The exercise is there", "passed", hidden=False, position=begins),
         TestResult(
             "test_public",
             "The example comes out",
@@ -84,6 +94,7 @@ def mistaken(
             hint=hint,
             picture=PICTURE,
             follows=follows,
+            position=blamed,
         ),
         TestResult(
             "test_value",
@@ -146,7 +157,9 @@ def write_class(folder: Path) -> None:
         book.exercises = EXERCISES
         book.record(grade("ada", solved(center), solved(weigh)), handed_in("ada", "x = 1"))
         late = msgspec.structs.replace(
-            grade("bob", solved(center), mistaken(weigh), seconds=9), late=True, attempts=3
+            grade("bob", solved(center), mistaken(weigh, lines=(4, 6)), seconds=9),
+            late=True,
+            attempts=3,
         )
         book.record(late, handed_in("bob", ANSWER))
         book.record(
@@ -156,7 +169,7 @@ def write_class(folder: Path) -> None:
             handed_in(HOSTILE, "x = 3"),
         )
         book.record(
-            grade("team-7", mistaken(center, None), mistaken(weigh)),
+            grade("team-7", mistaken(center, None), mistaken(weigh, lines=(4, 6))),
             handed_in("team-7", ANSWER, "dan", "eve"),
         )
         book.record(
