@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from grader.grading.order import Order
     from grader.intake import Arrivals, Roster, Times
     from grader.records.lateness import Policy
-    from grader.records.rows import Row
+    from grader.records.rows import Person, Row
     from grader.run.tally import DisplayKind, Tally
     from grader.sandbox.jails import Isolation
     from grader.sandbox.session import Device
@@ -126,7 +127,7 @@ JsonLinesOption = Annotated[
 # have no effect. Only a dry run accepts all options of a grading, though it does not grade.
 MODES = "--add, --again, --watch and --dry-run exclude one another"
 EXERCISES = "--only, --assignment and --again exclude one another: --again keeps DIR's exercises"
-ADDED = "--add keeps DIR's exercises, assignment, roster and times: leave out {}"
+ADDED = "--add keeps DIR's exercises, assignment and roster: leave out {}"
 KINDS = "--quiet, --json and --json-lines exclude one another"
 PEOPLE = "--watch and --dry-run print for people: leave out --quiet, --json and --json-lines"
 PLACES = "--cluster excludes --jobs and --watch: the cluster's workers do the grading"
@@ -134,7 +135,7 @@ APART = {
     ("again", "watch"): MODES, ("again", "dry_run"): MODES, ("watch", "dry_run"): MODES,
     ("add", "again"): MODES, ("add", "watch"): MODES, ("add", "dry_run"): MODES,
     ("add", "only"): ADDED.format("--only"), ("add", "assignment"): ADDED.format("--assignment"),
-    ("add", "roster"): ADDED.format("--roster"), ("add", "times"): ADDED.format("--times"),
+    ("add", "roster"): ADDED.format("--roster"),
     ("add", "replace"): "--add deletes no grades: leave out --replace",
     ("again", "only"): EXERCISES, ("again", "assignment"): EXERCISES,
     ("only", "assignment"): EXERCISES,
@@ -209,11 +210,15 @@ def grade(
         "quiet" if quiet else "json" if as_json else "json lines" if json_lines else "people"
     )
     from grader.grades.gradebook import ADDING, REGRADING
+    from grader.intake import NO_TIMES
 
     _refuse_nonsense(context.params, given, device, isolation)
     opened = instructors_course(course, "grade")
     people, known = _people(roster, times, out, opened)
-    keeping = REGRADING if again else ADDING if add else ""
+    if add and times is None:
+        known = NO_TIMES  # a time in the gradebook is that of an earlier submission
+    adding = shlex.join([*ADDING.split(), *map(str, given)]) if add else ""
+    keeping = REGRADING if again else adding
     chosen, title = _chosen(opened, only or [], assignment, out, keeping)
     if out is None or dry_run:
         _show(given, opened, people, known)
@@ -228,7 +233,7 @@ def grade(
             rows, tally = _again(run, another_seed=seed is not None)
             shown = rows
         else:
-            rows, tally, new = _once(run, given, people, known, title, replace=replace, add=add)
+            rows, tally, new = _once(run, given, people, known, title, adding, replace=replace)
             shown = [row for row in rows if row.student in new] if add else rows
     tables.print_rows(opened, shown, _policy(out, opened), tally, out, kind)
     if pages is not False:
@@ -366,16 +371,17 @@ def _once(
     roster: Roster,
     times: Times,
     assignment: str,
+    adding: str,
     *,
     replace: bool,
-    add: bool,
 ) -> tuple[list[Row], Tally, set[str]]:
     """Grade submissions; return the gradebook's rows, and the students of these submissions."""
     from grader.intake import take_in
     from grader.run.batch import grade_into
     from grader.run.tally import Tally, following
 
-    arrivals = take_in(paths, run.order.course, roster, DOWNLOADS, times, whole=not add)
+    there = _there(run) if adding else None
+    arrivals = take_in(paths, run.order.course, roster, DOWNLOADS, times, known=there)
     stderr = Console(stderr=True, highlight=False)
     # In a terminal, show problems before grading begins, while Ctrl-C costs no time.
     interactive = stderr.is_terminal
@@ -397,12 +403,20 @@ def _once(
             roster=roster,
             times=times,
             assignment=assignment,
-            add=add,
+            adding=adding,
         )
     if not interactive and run.kind == "people":
         _print_notes(Console(highlight=False), arrivals)
     new = {student for one in arrivals.submissions for student in one.members}
     return rows, tally, new | arrivals.conflicts.keys()
+
+
+def _there(run: _Run) -> Mapping[str, Person]:
+    """The people of the gradebook, by name."""
+    from grader.grades.gradebook import open_gradebook
+
+    with open_gradebook(run.out, run.order.course.name) as book:
+        return book.people()
 
 
 def _again(run: _Run, *, another_seed: bool) -> tuple[list[Row], Tally]:

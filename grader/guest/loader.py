@@ -72,6 +72,7 @@ class LoadedSubmission:
         self.modules = modules_of(self.files)
         self._candidates: dict[str, Sequence[TopStatement]] = {}  # see `find_definitions`
         self._made: set[str] = set()  # exercises whose statements have run
+        self._making: set[str] = set()  # exercises whose statements are running
         self._found: dict[str, Found] = {}
         for exercise in wanted:
             self._find(exercise)
@@ -162,7 +163,9 @@ class LoadedSubmission:
             raise NotBound(f"there is no definition of {name}")
         for candidate in self._candidates[name]:
             if name not in self._made:
+                self._making.add(name)
                 self._run(self._needed(candidate))
+                self._making.discard(name)
             if name in candidate.bound:
                 self._made.add(name)
                 return candidate.file.namespace[name]
@@ -179,11 +182,12 @@ class LoadedSubmission:
     def attribute(self, file: SourceFile, name: str) -> Any:
         """The value of a name in `file`, which another file imports.
 
-        If the file has only the stub of an exercise, the value is the answer in another file.
+        If the file has only the stub of an exercise, the value is the answer in another file. The
+        answer itself may use the stub, for example as its base class.
         """
         if name not in file.namespace:
             makers = self._final_makers(name, file)
-            if self._is_answered_elsewhere(name, makers):
+            if name not in self._making and self._is_answered_elsewhere(name, makers):
                 return self.definition(name)
             if not makers:
                 raise AttributeError(name)

@@ -109,7 +109,7 @@ def take_in(
     downloads: Sequence[Downloads] = (),
     times: Times = NO_TIMES,
     *,
-    whole: bool = True,
+    known: Mapping[str, Person] | None = None,
 ) -> Arrivals:
     """Find and read the submissions under these paths; raise `CallError` if there are none.
 
@@ -124,9 +124,10 @@ def take_in(
     A student's last submission counts. If several submissions may be the last, or may belong to the
     same student or group, all of them are left out, and `conflicts` says why. With a `roster`,
     `people` includes absent students. A time in `times` replaces the time that a system gives. If
-    these are not the whole class's submissions, no notice names students who are missing here.
+    these are not the whole class's submissions, `known` has the people of the gradebook: a student
+    keeps the name there, and no notice names students who are missing here.
     """
-    arrivals, others = _arrivals(paths, course, roster, downloads, times, whole=whole)
+    arrivals, others = _arrivals(paths, course, roster, downloads, times, known)
     if not arrivals.submissions and not arrivals.conflicts:
         there = f"; there is: {some_of(others)}" if others else ""
         raise CallError(
@@ -142,8 +143,7 @@ def _arrivals(
     roster: Roster,
     downloads: Sequence[Downloads],
     times: Times,
-    *,
-    whole: bool = True,
+    known: Mapping[str, Person] | None = None,
 ) -> tuple[Arrivals, list[str]]:
     """Find and read submissions as `take_in` does, but possibly none.
 
@@ -177,9 +177,9 @@ def _arrivals(
     if all(map(_is_unread, arrived)):
         others += [shown(one.place.name) for one in arrived if one.place not in paths]
         arrived = []
-    latest = _named(_latest(arrived))
-    settled = _settled(latest, roster, notices, whole=whole)
-    timed = _timed(settled, arrived, times, whole=whole)
+    latest = _named(_latest(arrived), known or {})
+    settled = _settled(latest, roster, notices, whole=known is None)
+    timed = _timed(settled, arrived, times, whole=known is None)
     return replace(timed, earlier=tuple(_earlier(arrived, latest, timed.submissions))), others
 
 
@@ -453,14 +453,13 @@ def _earlier(
 
 
 def as_earlier(submission: Submission) -> Submission:
-    """The submission as one that its student replaced; its name says when, or identifies the text.
+    """The submission as one that its student replaced; its name says when, and identifies the text.
 
     A submission whose name is its student's keeps counting for this student.
     """
+    mark = hashlib.blake2b(repr(submission.sources).encode(), digest_size=4).hexdigest()
     if submission.submitted is not None:
-        mark = f"{submission.submitted:%Y-%m-%d %H:%M:%S} UTC"
-    else:
-        mark = hashlib.blake2b(repr(submission.sources).encode(), digest_size=4).hexdigest()
+        mark = f"{submission.submitted:%Y-%m-%d %H:%M:%S} UTC, {mark}"
     return replace(
         submission,
         student=shown(f"{submission.student} ({mark})"),
@@ -469,9 +468,14 @@ def as_earlier(submission: Submission) -> Submission:
     )
 
 
-def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
-    """Sort submissions by name; append the system's number to a name that several students have."""
+def _named(arrived: Sequence[_Arrived], known: Mapping[str, Person]) -> list[_Arrived]:
+    """Sort submissions by name; append the system's number to a name that several students have.
+
+    A student whose number is that of a person in `known` has that person's name.
+    """
     numbers: dict[str, set[object]] = {}
+    names_of = {number: name for name, person in known.items() for number in _numbers(person)}
+    taken = {name: {*_numbers(person)} for name, person in known.items()}
     for one in arrived:
         for name, number in _names(one):
             numbers.setdefault(name, set()).add(number or id(one))
@@ -482,10 +486,25 @@ def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
     named = []
     for one in arrived:
         names = [unique(*own) for own in _names(one)]
-        student = one.submission.student if len(one.people) > 1 else names[0]
-        members = dict(zip(names, one.people or (Person(),), strict=True))
+        people = one.people or (Person(),)
+        for place, person in enumerate(people):
+            own = {*_numbers(person)}
+            there = next((names_of[number] for number in own if number in names_of), None)
+            if there is not None:
+                names[place] = there
+            elif own and taken.get(names[place]):  # a namesake, with another number
+                names[place] = shown(f"{names[place]}_{next(iter(own))[1]}")
+        student = one.submission.student if len(people) > 1 else names[0]
+        members = dict(zip(names, people, strict=True))
         named.append(_with(replace(one, members=members), student=student))
     return sorted(named, key=lambda one: one.submission.student)
+
+
+def _numbers(person: Person) -> Iterator[tuple[str, str]]:
+    """The systems that know a person by a number, each with the number."""
+    for system, number in (("canvas", person.canvas), ("moodle", person.moodle)):
+        if number:
+            yield system, number
 
 
 def _names(one: _Arrived) -> list[tuple[str, str]]:

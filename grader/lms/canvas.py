@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 
 from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem
-from grader.intake.names import ZIP, suffix
+from grader.intake.names import SOURCES, ZIP, suffix
 from grader.intake.typed import typed_link, typed_text
 from grader.lms.sheets import (
     ID,
@@ -114,6 +114,11 @@ def _upload(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) ->
     attempts = 1
     last = max((entry for entry, _ in found), key=lambda entry: entry.upload)
     uploaded = any(not entry.typed for entry, _ in found)
+    answered = [
+        (entry.upload, entry.whole)
+        for entry, _ in found
+        if not uploaded or suffix(entry.name) in (*SOURCES, ZIP)
+    ]
     for entry, item in sorted(found, key=lambda one: one[0].upload):
         if entry.typed:
             if not uploaded:
@@ -130,7 +135,7 @@ def _upload(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) ->
         late=last.late,
         moment=(float(last.upload),),
         attempts=attempts,
-        entry=last.whole,
+        entry=max(answered, default=(0, ""))[1],
     )
 
 
@@ -166,7 +171,7 @@ def _returned(feedback: Feedback) -> tuple[str, bytes] | str:
     """The entry of a zip for "Upload Submissions", or why the student gets none."""
     entry = _entry(feedback.entry)
     if entry is None:
-        return "the submission is not from Canvas's download"
+        return "no .py file, notebook or zip of the submission is from Canvas's download"
     if entry.typed:
         return "the answer was typed into Canvas, so there is no file to answer"
     if not entry.person.canvas:

@@ -25,10 +25,10 @@ from rich.console import Console
 from grader.course.course import Course, load_course
 from grader.feedback import terminal
 from grader.feedback.verdict import Verdict, verdict_of
-from grader.intake.downloads import Downloads, Upload
+from grader.intake import read_submission
+from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem, decoded
-from grader.intake.own import read_answers
-from grader.lms.markdown import failures, paragraphs, plain
+from grader.lms.markdown import block, failures, paragraphs, plain
 from grader.lms.system import Bundle, Host, System
 from grader.records.faults import CallError, HostFault
 from grader.records.files import write_whole
@@ -48,7 +48,9 @@ ELSEWHERE = (
     "These are the public checks. Your grade comes from other tests, which are not shown here."
 )
 MORE = "More is wrong than fits here. To see the rest, type `grader check` in your clone."
-NO_ANSWERS = "No answers were found"
+NO_ANSWERS = "No answers were found: there is no .py file and no notebook in the repository"
+UNREAD = "These files were not read:"
+MOST_UNREAD = 10  # lines
 
 
 class Entry(msgspec.Struct, frozen=True, rename="kebab"):
@@ -121,10 +123,17 @@ def _not_in_the_runner(name: str) -> str:
 # --- the text that the student reads --------------------------------------------------------------
 
 
-def release_body(course: Course, verdicts: Sequence[Verdict], summary: str) -> str:
-    """The results as Markdown: a line for each unit, then the failing checks of each exercise."""
+def release_body(
+    course: Course, verdicts: Sequence[Verdict], summary: str, unread: Sequence[str] = ()
+) -> str:
+    """The results as Markdown: a line for each unit, then the failing checks of each exercise.
+
+    `unread` has a line for each file that was not read.
+    """
     begun = [one for one in verdicts if one.state == "unsolved"]
     parts = [f"# {plain(summary)}", ELSEWHERE, *[_table(course, verdicts)] * bool(verdicts)]
+    if unread:
+        parts += [UNREAD, block("\n".join(unread[:MOST_UNREAD]))]
     left = MOST_OF_BODY
     for verdict in begun:
         text = failures(verdict)
@@ -164,25 +173,28 @@ def check_for_classroom50(checkout: Path) -> None:
 
     course = load_course(Path.cwd() / "exercises")
     _result(())  # the runner's environment, before any work
-    try:
-        read_answers(checkout, course)
-    except CallError as error:
-        why = str(error).replace(str(checkout), "the repository")
-        _report(course, checkout, (), f"{NO_ANSWERS}: {why}")
+    submission = read_submission("answers", checkout)
+    if not submission.sources:
+        _report(course, checkout, (), submission.problems, NO_ANSWERS)
         return
     with open_checker(course, course.asked, checkout) as checker:
         try:
             results = checker.check()
         except StudentLost as error:  # the answers cannot even be listed
-            _report(course, checkout, (), UNREADABLE.format(error))
+            why = UNREADABLE.format(error)
+            _report(course, checkout, (), submission.problems, why)
             return
     if any(result.faulty for result in results):
         raise HostFault("the grader itself failed in a check: there is no result")
-    _report(course, checkout, results)
+    _report(course, checkout, results, submission.problems)
 
 
 def _report(
-    course: Course, checkout: Path, results: Sequence[ExerciseResult], problem: str = ""
+    course: Course,
+    checkout: Path,
+    results: Sequence[ExerciseResult],
+    unread: Sequence[str],
+    problem: str = "",
 ) -> None:
     tests = entries(course, results)
     result = _result(tests)
@@ -192,7 +204,7 @@ def _report(
     summary = problem or f"{points}: {solved} of {len(tests)} exercises are solved"
     summary = terminal.safe(" ".join(summary.split()))
     for name, data in (
-        (BODY, release_body(course, verdicts, summary).encode()),
+        (BODY, release_body(course, verdicts, summary, unread).encode()),
         (RESULT, msgspec.json.format(msgspec.json.encode(result))),
     ):
         _clear(checkout / name)
@@ -239,27 +251,56 @@ def _no_commands() -> Iterator[None]:
 
 SCORES = "scores.csv"
 COLUMNS = ("username", "datetime", "submission_tag")
+Lines = Mapping[str, Sequence[dict[str, str]]]  # by username in lower case
 
 
 def _made(names: Collection[str]) -> Collection[str]:
     """The table and the clones, if the names are those of a download; otherwise none."""
-    clones = [name for name in names if name != SCORES]
-    parts = [name.split("-") for name in clones]  # <classroom>-<assignment>-<username>
-    alike = len({tuple(own[:2]) for own in parts}) == 1 and all(len(own) > 2 for own in parts)
-    return names if SCORES in names and alike else ()
+    parts = {name: name.split("-") for name in names}  # <classroom>-<assignment>-<username>
+    heads = Counter(tuple(own[:2]) for own in parts.values() if len(own) > 2)
+    if SCORES not in names or not heads:
+        return ()
+    ((head, _),) = heads.most_common(1)
+    return most_of(names, [SCORES, *(n for n, own in parts.items() if tuple(own[:2]) == head)])
 
 
 def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]:
-    """The newest state of each clone; the table gives the students, times and attempts."""
-    lines: dict[str, list[dict[str, str]]] = {}  # by username in lower case
+    """The newest state of each clone; the table gives the students, times and attempts.
+
+    Members of a team have the same lines, but only one of them has the clone. A student without a
+    clone submitted nothing.
+    """
+    lines: dict[str, list[dict[str, str]]] = {}
     for line in _table_of(items):
         lines.setdefault(line["username"].casefold(), []).append(line)
     files: dict[str, dict[str, FileItem]] = {}
     for item in items:
         if len(item.parts) > 1:
             files.setdefault(item.parts[0], {})["/".join(item.parts[1:])] = item
-    stem = _stem([*files], [*lines])
-    return [_upload(folder.removeprefix(stem), own, lines) for folder, own in files.items()]
+    made = _made({item.parts[0] for item in items})
+    clones = [folder for folder in files if folder in made]
+    stem = _stem(clones, [*lines])
+    teams = {who: _team(who, lines) for who in (clone.removeprefix(stem) for clone in clones)}
+    seen = {member.casefold() for team in teams.values() for member in team}
+    found = [_upload(who, team, files[f"{stem}{who}"], lines) for who, team in teams.items()]
+    return found + [_upload(who, [who], {}, lines) for who in lines if who not in seen]
+
+
+def _team(who: str, lines: Lines) -> list[str]:
+    """The students whose submissions are those of a clone: its owner, and the owner's team."""
+    own = {_address(line) for line in lines.get(who.casefold(), ())} - {None}
+    others = [
+        name
+        for name, theirs in lines.items()
+        if name != who.casefold() and own & {_address(line) for line in theirs}
+    ]
+    return [who, *others]
+
+
+def _address(line: Mapping[str, str]) -> tuple[str, str] | None:
+    """The tag of a submission with the address of its repository; None without a submission."""
+    tag, review = line["submission_tag"], line.get("review_url", "")
+    return (tag, review) if tag and review else None
 
 
 def _stem(clones: Sequence[str], usernames: Sequence[str]) -> str:
@@ -273,9 +314,7 @@ def _stem(clones: Sequence[str], usernames: Sequence[str]) -> str:
     return stems.most_common(1)[0][0] if stems else ""
 
 
-def _upload(
-    who: str, files: Mapping[str, FileItem], lines: Mapping[str, Sequence[dict[str, str]]]
-) -> Upload:
+def _upload(who: str, team: Sequence[str], files: Mapping[str, FileItem], lines: Lines) -> Upload:
     own = lines.get(who.casefold(), ())
     submitted = [line for line in own if line["submission_tag"]]
     times = [*filter(None, (_time(line["datetime"]) for line in submitted))]
@@ -283,7 +322,7 @@ def _upload(
         who,
         who,
         files,
-        (_person(who, own),),
+        tuple(_person(member, lines.get(member.casefold(), ())) for member in team),
         late=any(line.get("late", "").casefold() in ("true", "yes", "1") for line in submitted[:1]),
         attempts=max(len(submitted), 1),
         submitted=max(times, default=None),
@@ -295,7 +334,7 @@ def _person(who: str, lines: Sequence[Mapping[str, str]]) -> Person:
     name = " ".join(filter(None, (line.get("first_name", ""), line.get("last_name", ""))))
     section = line.get("section", "")
     return Person(
-        name=name,
+        name=name or who,
         email=line.get("email", ""),
         login=who,
         extra={"section": section} if section else {},
@@ -303,8 +342,10 @@ def _person(who: str, lines: Sequence[Mapping[str, str]]) -> Person:
 
 
 def _table_of(items: Sequence[FileItem]) -> Iterator[dict[str, str]]:
-    (item,) = (item for item in items if item.parts == (SCORES,))
-    with item.opened() as file:
+    tables = [item for item in items if item.parts == (SCORES,)]
+    if len(tables) != 1:
+        raise CallError(f"{SCORES} is no file: download the submissions again")
+    with tables[0].opened() as file:
         text = decoded(file.read())
     rows = [cells for _, cells in read_csv(text, SCORES).rows if any(cells)]
     header = [cell.strip() for cell in rows[0]] if rows else []

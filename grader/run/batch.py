@@ -20,7 +20,6 @@ from grader.course.course import Course
 from grader.grades.database import DATABASE, refuse_strangers
 from grader.grades.decided import keeps_versions
 from grader.grades.gradebook import (
-    ADDING,
     GRADING,
     REGRADING,
     Gradebook,
@@ -66,14 +65,15 @@ def grade_into(
     roster: Roster = NO_ROSTER,
     times: Times = NO_TIMES,
     assignment: str = "",
-    add: bool = False,
+    adding: str = "",
 ) -> list[Row]:
     """Grade submissions into a folder's gradebook, and return the gradebook's rows.
 
     `report` is called with each committed grade. With `fresh`, no earlier grade is reused. The
     gradebook stores `roster`, `times` and `assignment`. The work is done in `jobs` processes, or by
-    the workers of the Dask scheduler at the address `cluster`. With `add`, these are not all of the
-    class's submissions, and everything about other students stays.
+    the workers of the Dask scheduler at the address `cluster`. With the command `adding`, these are
+    not all of the class's submissions: everything about other students stays, and only the same
+    command continues after an interruption.
 
     Raises `CallError` if grades of an earlier grading would be lost and `replace` is not set, or if
     another grading into the folder is running. An error in the course or the call is raised before
@@ -87,7 +87,7 @@ def grade_into(
         book: Gradebook | None = None
         if (folder / DATABASE).is_file():
             book = stack.enter_context(_sole(folder, order))
-            if not replace and not add:
+            if not replace and not adding:
                 _refuse_another(book, assignment)
                 _refuse_loss(book, [*kept, *_renamed(book, arrivals, roster)], exercises)
         submissions = arrivals.submissions
@@ -96,13 +96,13 @@ def grade_into(
         plan = _planned(order, submissions, None if fresh else book)
         grades = _started(stack.enter_context(closing(_shared(order, plan.todo, jobs, cluster))))
         book = book or stack.enter_context(_sole(folder, order))
-        book.unfinished = ADDING if add else GRADING
+        book.unfinished = adding or GRADING
         _describe(book, order.course, exercises, assignment, roster)
-        book.times = times
+        book.times = _joined_times(book, arrivals, times) if adding else times
         _record(book, plan, grades, report)
         renamed = _renamed(book, arrivals, roster)
         people, conflicts = arrivals.people, arrivals.conflicts
-        if add:
+        if adding:
             kept = [*(book.graded - renamed.keys())]
             people, conflicts = _joined(book, arrivals, roster)
         book.rename(renamed)
@@ -203,18 +203,19 @@ def grade_arrivals(
 def _renamed(book: Gradebook, look: Arrivals, roster: Roster) -> dict[str, str]:
     """The new name of each student on the roster who is now graded under another name.
 
-    This happens after a conflict, or if another member submits for a group.
+    This happens after a conflict, after an absence, or if another member submits for a group.
     """
 
     def key(student: str, people: Mapping[str, Person]) -> str | None:
         return roster.find(people.get(student, Person()), student)
 
     graded = {student for one in look.submissions for student in one.members}
-    gone = (book.conflicts.keys() | book.graded) - look.conflicts.keys() - graded
+    before = book.people()
+    # An absent student has the roster's name until a submission arrives.
+    gone = (book.conflicts.keys() | book.graded | before.keys()) - look.conflicts.keys() - graded
     if not gone:
         return {}
     names = {key(student, look.people): student for student in graded}
-    before = book.people()
     found = {student: key(student, before) for student in gone}
     return {student: names[k] for student, k in found.items() if k is not None and k in names}
 
@@ -235,6 +236,15 @@ def _joined(
     people |= {who: now[who] for who in added if who in now}
     conflicts = {who: why for who, why in book.conflicts.items() if key(who, before) not in keys}
     return people, conflicts | {**arrivals.conflicts}
+
+
+def _joined_times(book: Gradebook, arrivals: Arrivals, times: Times) -> Times:
+    """The gradebook's table of times, with that of these submissions for their students."""
+    there = book.times
+    for one in arrivals.submissions:
+        for name in one.members:
+            there = there.without([one.student, name], arrivals.people.get(name, Person()))
+    return Times((*there.entries, *times.entries))
 
 
 def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:

@@ -24,11 +24,11 @@ OPTIONS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
     "out": (["--out", "file"], {}),
     "roster": (
         ["--roster", ROSTER],
-        {"add": "roster and times: leave out --roster", "again": "--again keeps DIR's roster"},
+        {"add": "and roster: leave out --roster", "again": "--again keeps DIR's roster"},
     ),
     "times": (
         ["--times", TIMES],
-        {"add": "leave out --times", "again": "--again keeps DIR's times"},
+        {"again": "--again keeps DIR's times"},
     ),
     "dry_run": (
         ["--dry-run"],

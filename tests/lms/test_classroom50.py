@@ -343,3 +343,42 @@ def test_a_table_of_another_program_is_refused(download: Path, tiny: Course) -> 
     (download / "scores.csv").write_text("name,points\nada,1\n", "utf-8")
     with pytest.raises(CallError, match=r"scores\.csv is not as Classroom 50 writes it"):
         take_in([download], tiny, downloads=DOWNLOADS)
+
+
+def test_members_of_a_team_share_the_clone_of_one_of_them(tmp_path: Path, tiny: Course) -> None:
+    folder = tmp_path / "cs-tiny_submissions_2026"
+    (folder / "cs-tiny-ann").mkdir(parents=True)
+    (folder / "cs-tiny-ann" / "basics.py").write_text(WRONG, "utf-8")
+    line = "{},,,,,1,10,2026-11-27T10:00:00Z,submit/a,ann,https://x.test/cs-tiny-ann,false,\n"
+    text = HEADER + "".join(map(line.format, ("ann", "ben"))) + "cy,Cy,Young,,,,,,,,,,\n"
+    (folder / "scores.csv").write_text(text, "utf-8")
+    arrivals = take_in([folder], tiny, downloads=DOWNLOADS)
+    assert [one.members for one in arrivals.submissions] == [("ann", "ben"), ("cy",)]
+    assert arrivals.submissions[1].status == "empty"  # no clone: listed, and without a grade
+    assert arrivals.people["cy"].name == "Cy Young"
+
+
+def test_other_names_beside_the_clones_do_no_harm(download: Path, tiny: Course) -> None:
+    (download / "README.md").write_text("notes", "utf-8")
+    (download / "notes").mkdir()
+    (download / "notes" / "x.py").write_text(WRONG, "utf-8")
+    arrivals = take_in([download], tiny, downloads=DOWNLOADS)
+    assert {one.student for one in arrivals.submissions} == {"Ada-L", "bob", "group-1"}
+    assert any("left out" in line and "notes" in line for line in arrivals.notices)
+
+
+def test_a_table_that_is_no_file_is_refused(download: Path, tiny: Course) -> None:
+    (download / "scores.csv").unlink()
+    (download / "scores.csv").mkdir()
+    (download / "scores.csv" / "x").write_text("", "utf-8")
+    with pytest.raises(CallError, match=r"scores\.csv is no file"):
+        take_in([download], tiny, downloads=DOWNLOADS)
+
+
+def test_files_that_were_not_read_are_named(checkout: Path) -> None:
+    (checkout / "exercises" / "basics.py.txt").write_text("x", "utf-8")
+    (checkout / "exercises" / "basics.py").write_text(WRONG, "utf-8")
+    checked(checkout)
+    body = (checkout / BODY).read_text("utf-8")
+    assert "These files were not read:" in body
+    assert "basics.py.txt" in body

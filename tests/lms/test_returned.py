@@ -25,6 +25,7 @@ NOTEBOOK = json.dumps(
 CANVAS: dict[str, str | bytes] = {
     "doejane_LATE_11_101_basics.py": WRONG,
     "doejane_LATE_11_102_more.py": "x = 1\n",
+    "doejane_LATE_11_109_essay.pdf": b"%PDF-1.7",
     "roebob_12_103_basics.ipynb": NOTEBOOK,
     "poecleo_13_104_answers.zip": zipped({"basics.py": WRONG}),
     "typist_14_text.html": f"<pre>{WRONG}</pre>",
