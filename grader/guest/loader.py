@@ -72,7 +72,6 @@ class LoadedSubmission:
         self.modules = modules_of(self.files)
         self._candidates: dict[str, Sequence[TopStatement]] = {}  # see `find_definitions`
         self._made: set[str] = set()  # exercises whose statements have run
-        self._making: set[str] = set()  # exercises whose statements are running
         self._found: dict[str, Found] = {}
         for exercise in wanted:
             self._find(exercise)
@@ -163,9 +162,7 @@ class LoadedSubmission:
             raise NotBound(f"there is no definition of {name}")
         for candidate in self._candidates[name]:
             if name not in self._made:
-                self._making.add(name)
                 self._run(self._needed(candidate))
-                self._making.discard(name)
             if name in candidate.bound:
                 self._made.add(name)
                 return candidate.file.namespace[name]
@@ -182,12 +179,11 @@ class LoadedSubmission:
     def attribute(self, file: SourceFile, name: str) -> Any:
         """The value of a name in `file`, which another file imports.
 
-        If the file has only the stub of an exercise, the value is the answer in another file. The
-        answer itself may use the stub, for example as its base class.
+        If the file has only the stub of an exercise, the value is the answer in another file.
         """
         if name not in file.namespace:
             makers = self._final_makers(name, file)
-            if name not in self._making and self._is_answered_elsewhere(name, makers):
+            if self._is_answered_elsewhere(name, makers):
                 return self.definition(name)
             if not makers:
                 raise AttributeError(name)
@@ -197,13 +193,16 @@ class LoadedSubmission:
         return file.namespace[name]
 
     def _is_answered_elsewhere(self, name: str, makers: Sequence[TopStatement]) -> bool:
-        """Whether these statements of a file only leave a stub, and another file has the answer."""
+        """Whether these statements of a file only leave a stub, and another file has the answer.
+
+        An answer that uses its own stub, for example as its base class, gets the stub.
+        """
         winner = self.winner(name)
         if winner is None or not makers or any(maker.is_import for maker in makers):
             return False
-        return makers[0].file is not winner.file and not {*map(id, makers)} & {
-            id(one) for one in self._candidates[name]
-        }
+        answers = {id(one) for one in self._candidates[name]}
+        elsewhere = makers[0].file is not winner.file and answers.isdisjoint(map(id, makers))
+        return elsewhere and not _uses_itself(name, winner)
 
     def why_missing(self, name: str, around: Collection[str] = ()) -> str:
         """Why a global name is missing, in a sentence for the student.
@@ -450,6 +449,16 @@ def _as_main(statement: TopStatement) -> Iterator[None]:
         yield
     finally:
         namespace["__name__"] = name
+
+
+def _uses_itself(name: str, answer: TopStatement) -> bool:
+    """Whether the file with an answer takes the answer's name from another file."""
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr == name)
+        or (isinstance(node, ast.alias) and node.name == name)
+        for statement in answer.file.statements
+        for node in statement.nodes
+    )
 
 
 def _never_runs(name: str, definition: TopStatement) -> str:
