@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+import jaxtyping
 import torch
 from torch import Tensor, nn
 
 from grader.records.rows import counted
 from grader.wire.models import TableModel
 
-ElementKind = Literal["float", "bool", "int"]
+# The kinds of elements with the dtype that a result must have; a name of a dtype is a kind, too.
+FLOAT, BOOL, INT = "float", "bool", "int"
 
 
 class ContractBroken(AssertionError):
@@ -49,10 +51,19 @@ class Dimension:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """The form of a tensor: its dimensions, and the kind of its elements."""
+    """The form of a tensor: its dimensions, and the kind of its elements.
+
+    A result of the kind `FLOAT` has the dtype of the inputs, and one of the kind `INT` has int64.
+    Any other kind is the name of a dtype, such as ``float64``.
+    """
 
     dimensions: tuple[Dimension, ...]
-    kind: ElementKind
+    kind: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether the elements are integers."""
+        return self.kind.removeprefix("u").startswith(INT)
 
     def __str__(self) -> str:
         return "(" + ", ".join(dimension.label for dimension in self.dimensions) + ")"
@@ -152,11 +163,26 @@ def _specified(hint: Any) -> tuple[TensorSpec | Tensors | None, bool]:
         return (tuple(single) if len(single) == len(parts) else None), False
     if not hasattr(hint, "dim_str"):
         return None, False
-    dtypes = set(hint.dtypes)
-    kind: ElementKind = "float" if "float32" in dtypes else "bool" if "bool" in dtypes else "int"
     named = (text.partition("=") for text in hint.dim_str.split())
     dimensions = (Dimension(label, expression or label) for label, _, expression in named)
-    return TensorSpec(tuple(dimensions), kind), False
+    return TensorSpec(tuple(dimensions), _kind(hint)), False
+
+
+def _kind(hint: Any) -> str:
+    """The kind of elements that a jaxtyping annotation names; else `ContractError`."""
+    kinds: dict[Any, str] = {jaxtyping.Float: FLOAT, jaxtyping.Bool: BOOL, jaxtyping.Int: INT}
+    for annotation, kind in kinds.items():
+        if hint.dtypes == annotation.dtypes:
+            return kind
+    try:
+        (name,) = hint.dtypes
+    except (TypeError, ValueError):  # Shaped has no list of dtypes
+        name = ""
+    if not isinstance(getattr(torch, name, None), torch.dtype):
+        raise ContractError(
+            f"{hint.__name__}: use Float, Int or Bool, or one dtype of torch, such as Float64"
+        )
+    return str(name)
 
 
 def _returns(hint: Any) -> Any:
@@ -218,7 +244,7 @@ def bind(
                 leading = tuple(tensor.shape[: tensor.dim() - len(names)])
             for dimension, size in zip(reversed(names), reversed(tensor.shape), strict=False):
                 known = sizes.setdefault(dimension.label, size)
-                if known != size and spec.kind != "bool":  # masks may broadcast
+                if known != size and spec.kind != BOOL:  # masks may broadcast
                     raise ContractError(
                         f"{contract.name}: {dimension.label} is {known} and also {size}"
                     )
@@ -328,9 +354,10 @@ def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> 
     labels, sizes = expected_shape(spec, binding)
     if tuple(value.shape) != sizes:
         raise ContractBroken(f"{what} {shape_message(labels, sizes, tuple(value.shape))}")
-    kept = spec.kind == "float" and binding.dtype is not None
+    kept = spec.kind == FLOAT and binding.dtype is not None
     floating = binding.dtype or torch.get_default_dtype()
-    expected = {"float": floating, "bool": torch.bool, "int": torch.int64}[spec.kind]
+    usual = {FLOAT: floating, BOOL: torch.bool, INT: torch.int64}
+    expected = usual.get(spec.kind) or getattr(torch, spec.kind)
     if value.dtype != expected:
         raise ContractBroken(
             f"{what} {_dtype(expected)} values, got {_dtype(value.dtype)}"

@@ -394,7 +394,7 @@ def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:
             for dimension in spec.dimensions
             if not dimension.variadic
         ]
-        if spec.kind == "int":
+        if spec.whole:
             axes = {f"axis_{axis}": size for axis, size in enumerate(shape)}
             arguments.append(make.integers(0, sizes.get("vocab_size", 2), name=None, **axes))
         else:

@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import (
+    BFloat16,
+    Bool,
+    Complex64,
+    Float,
+    Float32,
+    Float64,
+    Int,
+    Int32,
+    Num,
+    Shaped,
+    UInt8,
+)
 from torch import Tensor, nn
 
 from grader.course.contract import (
@@ -532,3 +544,39 @@ def test_a_default_of_their_own_before_ours_makes_the_call_go_by_name() -> None:
     assert call_order(contract.call, names, ALIASES) == {"d_in": 0, "head_dim": 1, "num_heads": 2}
     last = {"d_in": False, "head_dim": False, "num_heads": False, "verbose": True}
     assert call_order(contract.call, last, ALIASES) is None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "dtype"),
+    [
+        (Float64, torch.float64), (Float32, torch.float32), (BFloat16, torch.bfloat16),
+        (Int32, torch.int32), (UInt8, torch.uint8), (Complex64, torch.complex64),
+        (Int, torch.int64), (Bool, torch.bool), (Float, torch.float16),
+    ],
+)  # fmt: skip
+def test_a_result_has_the_dtype_that_the_annotation_says(
+    annotation: Any, dtype: torch.dtype
+) -> None:
+    def exact(x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    exact.__annotations__ = {"x": Float[Tensor, " n"], "return": annotation[Tensor, " n"]}
+    contract = compile_contract("exact", exact)
+    x = torch.ones(2, dtype=torch.float16)
+    binding = bind(contract, (x,))
+    check_result("exact", contract.call, binding, torch.ones(2, dtype=dtype))
+    other = torch.float64 if dtype != torch.float64 else torch.int64
+    with pytest.raises(
+        ContractBroken, match=f"should return .*{str(dtype).removeprefix('torch.')}"
+    ):
+        check_result("exact", contract.call, binding, torch.ones(2, dtype=other))
+
+
+@pytest.mark.parametrize("annotation", [Num, Shaped])
+def test_an_annotation_that_allows_several_dtypes_is_refused(annotation: Any) -> None:
+    def vague(x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    vague.__annotations__ = {"x": annotation[Tensor, " n"], "return": Float[Tensor, " n"]}
+    with pytest.raises(ContractError, match="use Float, Int or Bool, or one dtype of torch"):
+        compile_contract("vague", vague)
