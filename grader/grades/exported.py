@@ -20,7 +20,7 @@ class Written:
 
     points: float
     view: str  # identifies what that export knew of the system; "" if it knew nothing
-    before: float | None = None  # the grade that an earlier export with another view wrote last
+    before: float | None = None  # the kit's earlier grade, which is there if this one is not
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,9 @@ class Push:
     """The decisions of one export about one column of another system.
 
     `view` identifies what the export knows of the system: the file that the system exported, or one
-    answer of its server. If the last export began with the same view, the grades before that export
-    count: the same export twice gives the same result.
+    answer of its server. A grade that an export wrote may never have reached the system, if nobody
+    imported its file. Therefore the kit's grade before it counts as the kit's own, too, and the
+    same export twice gives the same result.
     """
 
     def __init__(self, past: Past, column: str, view: str = "") -> None:
@@ -69,25 +70,26 @@ class Push:
         if there is not None and not self.may_replace(student, there):
             self.changed.append(ChangedMark(student, there, points))
             return False
-        self.written[student] = Written(points, self._view, self._before(student))
+        own = [one for one in self._own(student) if there is None or alike(there, one)]
+        self.written[student] = Written(points, self._view, own[0] if own else None)
         return True
 
     def may_replace(self, student: str, there: Mark) -> bool:
         """Whether nothing is there, or what the kit wrote, or what the user wants to replace."""
-        before = self._before(student)
-        ours = there is None or (before is not None and alike(there, before))
+        ours = there is None or any(alike(there, one) for one in self._own(student))
         return ours or self._past.overwrite_all or self.is_named(student)
 
     def is_named(self, student: str) -> bool:
         """Whether the user named this student, to replace whatever is there."""
         return student in self._past.overwrite
 
-    def _before(self, student: str) -> float | None:
-        """The grade that the kit wrote before this view of the system."""
+    def _own(self, student: str) -> list[float]:
+        """The grades of the kit that may be there: the earlier one first within the same view."""
         last = self._past.written.get(self.column, {}).get(student)
         if last is None:
-            return None
-        return last.before if last.view == self._view else last.points
+            return []
+        both = [last.before, last.points] if last.view == self._view else [last.points, last.before]
+        return [one for one in both if one is not None]
 
 
 def alike(there: Mark, points: float) -> bool:

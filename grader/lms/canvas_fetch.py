@@ -11,7 +11,6 @@ import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -55,10 +54,10 @@ class User(msgspec.Struct):
     id: int
     name: str | None = None
     sortable_name: str | None = None
-    sis_user_id: str | None = None
-    login_id: str | None = None
+    sis_user_id: str | int | None = None
+    login_id: str | int | None = None
     email: str | None = None
-    enrollments: list[_Enrollment] = []
+    enrollments: list[_Enrollment] | None = None
 
 
 class _Submission(msgspec.Struct):
@@ -71,18 +70,18 @@ class _Submission(msgspec.Struct):
     late: bool | None = None
     body: str | None = None
     url: str | None = None
-    attachments: list[Attachment] = []
+    attachments: list[Attachment] | None = None
 
 
 class _Named(msgspec.Struct):
     id: int
-    name: str
+    name: str | None = None
 
 
 class _Group(msgspec.Struct):
-    name: str
+    name: str | None = None
     group_category_id: int | None = None
-    users: list[User] = []
+    users: list[User] | None = None
 
 
 class Assignment(msgspec.Struct):
@@ -90,6 +89,7 @@ class Assignment(msgspec.Struct):
 
     id: int
     name: str
+    grading_type: str | None = None
     points_possible: float | None = None
     group_category_id: int | None = None
     grade_group_students_individually: bool | None = None
@@ -133,39 +133,46 @@ class Fetched:
     left_out: Sequence[str]  # a line for each file that was not fetched
 
 
-def find_assignment(api: Api, course: int, number: int) -> tuple[Assignment, Any, Any]:
-    """An assignment as data, and canvasapi's objects of its course and of itself.
+def path_of(course: int, number: int) -> str:
+    """An assignment's path below the API's address."""
+    return f"courses/{course}/assignments/{number}"
 
-    Raises `CallError` if the students are anonymous, and as `Api.asking` does.
-    """
-    its_course = api.course(course)
-    with api.asking(f"assignment {number} in course {course}"):
-        its_assignment = its_course.get_assignment(number)
-        found = api.data(its_assignment, Assignment)
+
+def find_assignment(api: Api, course: int, number: int) -> Assignment:
+    """An assignment; raises `CallError` if its students are anonymous, and as `Api.asking` does."""
+    what = f"assignment {number} in course {course}"
+    found = api.one(what, path_of(course, number), Assignment)
     if found.anonymize_students:
         raise CallError(
             f"{shown(found.name)!r} is graded anonymously, so Canvas hides whose a submission is: "
             "switch anonymous grading off, or use Canvas's download and its gradebook's CSV"
         )
-    return found, its_course, its_assignment
+    return found
 
 
 def list_submissions(api: Api, course: int, number: int) -> Listing:
     """Ask Canvas for the submissions, people, sections and groups of an assignment."""
-    assignment, its_course, its_assignment = find_assignment(api, course, number)
-    found = [one for one, _ in api.every(its_assignment.get_submissions(include=["user"]),
-                                         _Submission)]  # fmt: skip
+    assignment, its = find_assignment(api, course, number), f"courses/{course}/"
+    users, where = ("include[]", "user"), f"{path_of(course, number)}/submissions"
+    found = api.every("the list of submissions", where, _Submission, users)
     submissions = [one for one in found if one.user is None or not _is_nobody(one.user)]
-    listed = its_course.get_users(enrollment_type=["student"], include=["email", "enrollments"])
-    people = [user for user, _ in api.every(listed, User) if not _is_nobody(user)]
+    fields = [
+        ("enrollment_type[]", "student"),
+        ("include[]", "email"),
+        ("include[]", "enrollments"),
+    ]
+    listed = api.every("the list of students", f"{its}search_users", User, *fields)
+    people = [user for user in listed if not _is_nobody(user)]
     if not people:
         raise CallError(f"Canvas lists no students in course {course}")
-    sections = {one.id: one.name for one, _ in api.every(its_course.get_sections(), _Named)}
+    named = api.every("the list of sections", f"{its}sections", _Named)
+    sections = {one.id: one.name or str(one.id) for one in named}
     groups: dict[int, str] = {}
     if assignment.group_category_id is not None:
-        for group, _ in api.every(its_course.get_groups(include=["users"]), _Group):
+        members = ("include[]", "users")
+        for group in api.every("the list of groups", f"{its}groups", _Group, members):
             if group.group_category_id == assignment.group_category_id:
-                groups |= {user.id: group.name for user in group.users}
+                groups |= {user.id: group.name or "" for user in group.users or ()}
     return Listing(
         assignment,
         {"url": api.url, "course": course, "assignment": number},
@@ -189,7 +196,7 @@ def _items(submissions: Sequence[_Submission], people: Mapping[int, User]) -> li
         who = "".join(c for c in (user.sortable_name or user.name or "").lower() if c.isalpha())
         start = f"{_cut(who, WHO_BYTES)}{'_LATE' * bool(one.late)}_{one.user_id}"
         student = called(str(one.user_id), shown(user.name or ""))
-        for file in one.attachments:
+        for file in one.attachments or ():
             if file.id not in seen:
                 items.append(Item(student, f"{start}_{file.id}_{_file_name(file.name)}", file))
             seen.add(file.id)
@@ -220,12 +227,12 @@ def _roster(people: Sequence[User], sections: Mapping[int, str], groups: Mapping
     header = ["name", "id", "email", "login", "section", "canvas id", *["group"] * bool(groups)]
     lines = [csv_line(header)]
     for user in people:
-        numbers = dict.fromkeys(one.course_section_id or 0 for one in user.enrollments)
+        numbers = dict.fromkeys(one.course_section_id or 0 for one in user.enrollments or ())
         cells = [
             user.name or "",
-            user.sis_user_id or "" if has_ids else str(user.id),
+            str(user.sis_user_id or "") if has_ids else str(user.id),
             user.email or "",
-            user.login_id or "",
+            str(user.login_id or ""),
             " and ".join(sections[n] for n in numbers if n in sections),
             str(user.id),
             *[groups.get(user.id, "")] * bool(groups),

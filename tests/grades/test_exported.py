@@ -64,13 +64,24 @@ def test_a_grade_that_a_person_entered_is_never_overwritten(
             world.points[who] = points
         elif what == "person":
             last = world.memory.get(who)
-            if last is None or round(last.points, 2) != round(points, 2):
-                world.persons.add(who)  # the same grade as the kit's is nobody's own
+            kits = () if last is None else (last.points, last.before)
+            if all(one is None or round(one, 2) != round(points, 2) for one in kits):
+                world.persons.add(who)  # the same grade as one of the kit's is nobody's own
             else:
                 world.persons.discard(who)
             world.there[who] = points
         else:
             world.export(uploaded=who)
+
+
+def test_the_grade_before_a_file_that_nobody_imported_is_still_the_kits_own() -> None:
+    first = Push(Past(), "column", "a")
+    assert first.writes("ada", 5.0)
+    second = Push(Past({"column": first.written}), "column", "b")
+    assert second.writes("ada", 6.0, 5.0)
+    third = Push(Past({"column": second.written}), "column", "c")
+    assert third.writes("ada", 7.0, 5.0)
+    assert not Push(Past({"column": third.written}), "column", "d").writes("ada", 8.0, 6.0)
 
 
 def test_overwriting_is_for_one_column_and_makes_the_grade_the_kits_own() -> None:

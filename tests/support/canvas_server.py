@@ -35,6 +35,7 @@ class Fault:
     path: str  # a regular expression
     how: How
     times: int = 1
+    skip: int = 0  # so many requests of this kind do not fail
 
 
 @dataclass
@@ -53,21 +54,26 @@ class Canvas:
     foreign: list[tuple[str, str | None]] = field(default_factory=list)  # path, authorization
     faults: list[Fault] = field(default_factory=list)
     deaf: bool = False  # whether grades are accepted, and forgotten
+    raw: dict[str, bytes] = field(default_factory=dict)  # answers instead of the usual, by path
+    headers: dict[str, str] = field(default_factory=dict)  # of the answers in `raw`
     url: str = ""
     files_url: str = ""
     hanging: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def fail(self, method: str, path: str, how: How, times: int = 1) -> None:
-        """Let the next requests of this kind fail."""
-        self.faults.append(Fault(method, path, how, times))
+    def fail(self, method: str, path: str, how: How, times: int = 1, skip: int = 0) -> None:
+        """Let the next requests of this kind fail, after some that do not."""
+        self.faults.append(Fault(method, path, how, times, skip))
 
     def fault(self, method: str, path: str) -> How | None:
         """The failure that this request meets."""
         with self.lock:
             for one in self.faults:
                 if one.method == method and one.times and re.search(one.path, path):
+                    if one.skip:
+                        one.skip -= 1
+                        continue
                     one.times -= 1
                     return one.how
         return None
@@ -219,6 +225,8 @@ class _Api(_Handler):
             }  # fmt: skip
         query = parse_qs(parts.query)
         path = parts.path.removeprefix("/api/v1/")
+        if path in canvas.raw and self.command == "GET":
+            return 200, canvas.raw[path], canvas.headers
         course = f"courses/{COURSE}"
         one = f"{course}/assignments/{ASSIGNMENT}"
         if match := re.fullmatch(r"files/(\d+)/create_success", path):
