@@ -11,6 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 Mark = float | str | None  # a grade in another system: points, other text, or None if it is empty
+# The views of a server: a grade whose request began, and a grade that is there. If the process is
+# killed between the two, the next export looks which of them is true.
+BEGUN, DONE = "api, begun", "api"
 ROUNDED = 0.005 + 1e-9  # systems that show two decimals round by at most this
 
 
@@ -49,10 +52,11 @@ class ChangedMark:
 class Push:
     """The decisions of one export about one column of another system.
 
-    `view` identifies what the export knows of the system: the file that the system exported, or one
-    answer of its server. A grade that an export wrote may never have reached the system, if nobody
-    imported its file. Therefore the kit's grade before it counts as the kit's own, too, and the
-    same export twice gives the same result.
+    `view` identifies what the export knows of the system: the file that the system exported, or
+    `BEGUN` if its server is asked directly. If the last export began with the same file, the grades
+    before that export count: the same export twice gives the same result. A grade may never have
+    arrived if its request was cut off, or if nobody imported its file before the server is asked:
+    then the grade before it counts, too.
     """
 
     def __init__(self, past: Past, column: str, view: str = "") -> None:
@@ -84,12 +88,15 @@ class Push:
         return student in self._past.overwrite
 
     def _own(self, student: str) -> list[float]:
-        """The grades of the kit that may be there: the earlier one first within the same view."""
+        """The kit's grades that may be there."""
         last = self._past.written.get(self.column, {}).get(student)
         if last is None:
             return []
-        both = [last.before, last.points] if last.view == self._view else [last.points, last.before]
-        return [one for one in both if one is not None]
+        if BEGUN in (last.view, self._view):
+            own = [last.points, last.before]
+        else:
+            own = [last.before if last.view == self._view else last.points]
+        return [one for one in own if one is not None]
 
 
 def alike(there: Mark, points: float) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from grader.grades.exported import Mark, Past, Push, Written, alike
+from grader.grades.exported import BEGUN, DONE, Mark, Past, Push, Written, alike
 from grader.grades.gradebook import Gradebook
 from grader.intake.names import shown
 from grader.lms.canvas import SYSTEM, about_points, directory_of
@@ -30,9 +30,6 @@ from grader.lms.system import Totals
 from grader.records.faults import CallError, Unreachable
 from grader.records.rows import Row, called, number, some_of
 
-# The views of the memory of exports: a grade whose request began, and a grade that is there. If
-# this process is killed between the two, the next push looks which of them is true.
-BEGUN, DONE = "api, begun", "api"
 COMMENT = "Feedback on your submission: see the attached page."
 AS_POINTS = "display the grade as points in the assignment's settings"
 REFUSED = f"Canvas stored another grade than the one that was sent: {AS_POINTS}"

@@ -283,10 +283,22 @@ def test_the_csv_and_the_api_know_each_others_grades(
     done = cold_grader(*export, "--column", "Homework", "--course", TINY)
     assert "1 row filled in" in done.err
     assert ",3\n" in (here / "up.csv").read_text("utf-8")
-    canvas.submissions[users[0]] |= {"score": 3, "entered_score": 3}  # the file was imported
-    write_book(here / "book", users, points=0.25)
+    write_book(here / "book", users, points=0.25)  # nobody imported the file
     assert cold_grader(*push("--yes")).code == 0
     assert canvas.graded[2:] == [(users[0], "2.25")]
+
+
+def test_a_push_that_was_cut_before_its_grade_knows_the_grade_before_it(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    (user,) = enrol_class(canvas, 1)
+    for points, code in ((0.5, 0), (1, 3), (0.25, 0)):
+        write_book(here / "book", [user], points=points)
+        canvas.fail("PUT", f"/{user}$", "before", times=3 if code else 0)
+        assert cold_grader(*push("--yes")).code == code
+    assert canvas.graded == [(user, "2.5"), (user, "2.25")]
+    persons(canvas, user, score=2.5)  # the grade before the last is a person's wish now
+    assert "not from this gradebook" in cold_grader(*push("--yes")).out
 
 
 @pytest.mark.parametrize(("how", "done"), [("hang", 0), ("hang after", 1)])
