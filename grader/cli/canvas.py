@@ -29,7 +29,7 @@ from grader.cli.tables import table_console
 from grader.feedback.terminal import progress, safe
 from grader.lms.canvas import SYSTEM
 from grader.lms.system import totals, unjudged
-from grader.records.faults import CallError
+from grader.records.faults import CallError, Unreachable
 from grader.records.rows import counted, number
 
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ def canvas_fetch(
     command = ["grader", "grade", str(out / SUBMISSIONS), "--roster", str(out / ROSTER)]
     command += ["--times", str(out / TIMES), "--out", str(out / "grades")]
     print(shlex.join(command))
+    if done.failed:
+        raise Unreachable(
+            f"{counted(done.failed, 'file')} could not be fetched, listed above: run the same "
+            "command again, or grade without them"
+        )
 
 
 @canvas.command(

@@ -19,13 +19,14 @@ from grader.intake.names import ARCHIVES, shown, suffix, well_formed
 from grader.intake.roster import NOBODYS
 from grader.lms.canvas import user_of
 from grader.lms.canvas_api import Api, Refused
-from grader.records.faults import CallError
-from grader.records.files import write_whole
+from grader.records.faults import CallError, Unreachable
+from grader.records.files import remove_left, write_whole
 from grader.records.rows import called, counted, csv_line
 from grader.records.times import read_time, written_time
 
 SUBMISSIONS, ROSTER, TIMES = "submissions", "roster.csv", "times.csv"
 ORIGIN = "canvas.json"  # says which assignment the folder holds
+ANONYMOUS = "anon"  # begins the names of submissions that are graded anonymously
 NAME_BYTES, WHO_BYTES = 130, 50  # of a file's own name, and of a student's name in front of it
 
 
@@ -130,6 +131,7 @@ class Fetched:
     new: int
     kept: int
     removed: int  # of earlier attempts
+    failed: int  # that another try may fetch
     left_out: Sequence[str]  # a line for each file that was not fetched
 
 
@@ -194,6 +196,8 @@ def _items(submissions: Sequence[_Submission], people: Mapping[int, User]) -> li
     for one in submissions:
         user = one.user or people.get(one.user_id) or User(one.user_id)
         who = "".join(c for c in (user.sortable_name or user.name or "").lower() if c.isalpha())
+        if who == ANONYMOUS:
+            who += "-"  # a person's name, and no pseudonym
         start = f"{_cut(who, WHO_BYTES)}{'_LATE' * bool(one.late)}_{one.user_id}"
         student = called(str(one.user_id), shown(user.name or ""))
         for file in one.attachments or ():
@@ -242,20 +246,20 @@ def _roster(people: Sequence[User], sections: Mapping[int, str], groups: Mapping
 
 
 def _times(submissions: Sequence[_Submission]) -> str:
-    """The times of the submissions; the id, which is Canvas's, tells apart two of one name."""
-    lines = [csv_line(["student", "id", "time"])]
+    """The times of the submissions, by Canvas's numbers: a name or an id may be another's id."""
+    lines = [csv_line(["canvas id", "time"])]
     for one in submissions:
         if one.submitted_at:
-            name = one.user.name if one.user is not None else None
             moment = written_time(read_time(one.submitted_at, None))
-            lines.append(csv_line([name or str(one.user_id), str(one.user_id), moment]))
+            lines.append(csv_line([str(one.user_id), moment]))
     return "".join(lines)
 
 
 def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> Fetched:
     """Write a listing into a folder, and call `advance` after each file.
 
-    Raises `CallError` if the folder holds something else, and as `Api.asking` does.
+    A file that cannot be downloaded does not keep the others back. Raises `CallError` if the folder
+    holds something else.
     """
     _begin(to, listing)
     folder = to / SUBMISSIONS
@@ -265,7 +269,9 @@ def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> 
            and user_of(p.name) in listing.students]  # fmt: skip
     for path in old:
         path.unlink()
-    new = kept = 0
+    write_whole(to / ROSTER, listing.roster.encode())
+    write_whole(to / TIMES, listing.times.encode())
+    new = kept = failed = 0
     left_out: list[str] = []
     files: dict[str, int] = {}
     for item in listing.items:
@@ -284,10 +290,11 @@ def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> 
                 new += 1
             except Refused as error:
                 left_out.append(f"{what} is left out: {error}")
+            except Unreachable as error:
+                left_out.append(f"{what} is missing: {error}")
+                failed += 1
         advance()
-    write_whole(to / ROSTER, listing.roster.encode())
-    write_whole(to / TIMES, listing.times.encode())
-    return Fetched(new, kept, len(old), left_out)
+    return Fetched(new, kept, len(old), failed, left_out)
 
 
 def _is_there(path: Path, item: Item, size: int | None) -> bool:
@@ -301,6 +308,7 @@ def _begin(to: Path, listing: Listing) -> None:
     """Create the folder, and remember whose it is; refuse the folder of anything else."""
     origin = msgspec.json.encode(listing.origin)
     mark = to / ORIGIN
+    remove_left(mark)
     if mark.is_file():
         if mark.read_bytes() != origin:
             raise CallError(f"{to} holds another assignment of Canvas: name another folder")

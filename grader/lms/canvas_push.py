@@ -55,6 +55,7 @@ class _State(msgspec.Struct):
     score: float | None = None
     entered_score: float | None = None  # before Canvas takes off points for lateness
     points_deducted: float | None = None
+    late: bool | None = None
     excused: bool | None = None
     submission_comments: list[_Comment] | None = None
 
@@ -155,10 +156,14 @@ def plan(
     push = Push(Past({column: known}, overwrite, overwrite_all), column, BEGUN)
     steps = [_step(row, totals.of(row), targets[row.student], push, pages) for row in rows]
     deducted = [student for student, state in targets.items() if state.points_deducted]
+    # Before the first grade, Canvas has taken off 0 points of late work, or says nothing.
+    late = [student for student, state in targets.items()
+            if state.late and state.points_deducted == 0]  # fmt: skip
     notes = [
         *about_points(assignment.points_possible, totals.most),
         *([ONE_GRADE] * assignment.grades_groups),
         *([f"Canvas itself takes points off late work: {some_of(deducted)}"] * bool(deducted)),
+        *([f"Canvas itself may take points off late work: {some_of(late)}"] * bool(late)),
         *([f"in Canvas, but not in this gradebook: {some_of(strangers)}"] * bool(strangers)),
         *([f"left out, since two people in Canvas may be meant: {some_of(sorted(doubled))}"]
           * bool(doubled)),

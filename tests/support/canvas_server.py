@@ -258,7 +258,7 @@ class _Api(_Handler):
         return 200, json.dumps(data).encode(), {}
 
     def all_submissions(self) -> list[Any]:
-        users = {user["id"]: user for user in self.canvas.users}
+        users = {int(user["id"]): user for user in self.canvas.users}
         return [{**one, "user": users[n]} for n, one in self.canvas.submissions.items()]
 
     def submission(
