@@ -23,7 +23,10 @@ TIME = frozenset({
     "time", "submitted", "submittedat", "submissiontime", "lastmodifiedsubmission", "timestamp",
     "datetime", "createdat",
 })  # fmt: skip
-HEADER = "its first line must name a column student (or name, email, id, login) and a column time"
+HEADER = (
+    "its first line must name a column student (or name, email, id, login, canvas id) and a column "
+    "time"
+)
 NOTHING = ("", "-", "–")
 PARTICIPANT = "participant"  # Moodle writes "Participant 12345"
 

@@ -197,7 +197,7 @@ class Api:
                     try:
                         found.append(_converted(entry, kind))
                     except msgspec.ValidationError as error:
-                        odd = f"{_called(entry)} has an unknown form: {self._said(error)}"
+                        odd = self._said(f"{_called(entry)} has an unknown form: {error}")
                         self._tell(f"{what}: the entry {odd}; it is left out")
                 address = answer.links.get("next", {}).get("url")
                 if address is None:
@@ -244,8 +244,8 @@ class Api:
             ) from None
         except exceptions.ResourceDoesNotExist:
             raise Refused(
-                f"Canvas knows no {what}, or hides it from the token's owner; the numbers are in "
-                "the address of the assignment's page: /courses/COURSE/assignments/ASSIGNMENT"
+                f"Canvas does not know {what}, or hides it from the token's owner; the numbers are "
+                "in the address of the assignment's page: /courses/COURSE/assignments/ASSIGNMENT"
             ) from None
         except (exceptions.BadRequest, exceptions.Conflict, exceptions.UnprocessableEntity) as e:
             raise Refused(f"Canvas refused it ({what}): {self._said(e)}") from None
@@ -260,8 +260,8 @@ class Api:
                 f"your browser shows in Canvas? {self._said(error)}"
             ) from None
 
-    def _said(self, error: Exception) -> str:
-        return shown(self._courier.without_token(str(error))[:MOST_SAID])
+    def _said(self, words: object) -> str:
+        return shown(self._courier.without_token(str(words))[:MOST_SAID])
 
     # --- files -----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,7 @@ from grader.lms.canvas_api import Api, Refused
 from grader.records.faults import CallError, Unreachable
 from grader.records.files import remove_left, write_whole
 from grader.records.rows import called, counted, csv_line
-from grader.records.times import read_time, written_time
+from grader.records.times import written_time
 
 SUBMISSIONS, ROSTER, TIMES = "submissions", "roster.csv", "times.csv"
 ORIGIN = "canvas.json"  # says which assignment the folder holds
@@ -66,7 +67,7 @@ class _Submission(msgspec.Struct):
 
     user_id: int
     user: User | None = None
-    submitted_at: str | None = None
+    submitted_at: datetime | None = None
     submission_type: str | None = None
     late: bool | None = None
     body: str | None = None
@@ -116,7 +117,7 @@ class Item:
 class Listing:
     """What Canvas has of an assignment."""
 
-    assignment: Assignment
+    path: str  # of the assignment, below the API's address
     origin: Mapping[str, str | int]
     items: Sequence[Item]
     students: frozenset[str]  # Canvas's ids of the students in the list of submissions
@@ -176,7 +177,7 @@ def list_submissions(api: Api, course: int, number: int) -> Listing:
             if group.group_category_id == assignment.group_category_id:
                 groups |= {user.id: group.name or "" for user in group.users or ()}
     return Listing(
-        assignment,
+        path_of(course, number),
         {"url": api.url, "course": course, "assignment": number},
         _items(submissions, {user.id: user for user in people}),
         frozenset(str(one.user_id) for one in submissions),
@@ -250,8 +251,7 @@ def _times(submissions: Sequence[_Submission]) -> str:
     lines = [csv_line(["canvas id", "time"])]
     for one in submissions:
         if one.submitted_at:
-            moment = written_time(read_time(one.submitted_at, None))
-            lines.append(csv_line([str(one.user_id), moment]))
+            lines.append(csv_line([str(one.user_id), written_time(one.submitted_at)]))
     return "".join(lines)
 
 
@@ -259,7 +259,7 @@ def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> 
     """Write a listing into a folder, and call `advance` after each file.
 
     A file that cannot be downloaded does not keep the others back. Raises `CallError` if the folder
-    holds something else.
+    holds something else, and `Unreachable` if Canvas itself does not answer any more.
     """
     _begin(to, listing)
     folder = to / SUBMISSIONS
@@ -293,6 +293,8 @@ def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> 
             except Unreachable as error:
                 left_out.append(f"{what} is missing: {error}")
                 failed += 1
+                # Go on if only this file's host does not answer: this raises if Canvas does not.
+                api.one("the assignment", listing.path, Assignment)
         advance()
     return Fetched(new, kept, len(old), failed, left_out)
 

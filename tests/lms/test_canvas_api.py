@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -317,6 +318,33 @@ def test_an_attachment_that_cannot_be_fetched_keeps_no_other_back(
     assert (here / "ps1" / "times.csv").exists()
 
 
+def test_a_fetch_stops_if_canvas_itself_answers_no_more(
+    canvas: Canvas, here: Path, cold_grader: Grader, pauses: list[float]
+) -> None:
+    enrol_class(canvas)
+    canvas.fail("GET", "/files/", "before", times=999)
+    canvas.fail("GET", f"/assignments/{ASSIGNMENT}$", "before", times=999, skip=1)
+    stopped = cold_grader(*FETCH, "ps1")
+    assert stopped.code == 3
+    assert "the assignment; ConnectionError" in stopped.err.splitlines()[-1]
+    assert len(pauses) < 20
+
+
+@pytest.mark.parametrize("place", ["http://[", "http://127.0.0.1:99999/", "http://127.0.0.1:x/"])
+def test_an_odd_redirection_is_one_line(
+    canvas: Canvas, here: Path, cold_grader: Grader, place: str
+) -> None:
+    (user,) = enrol_class(canvas, 1)
+    write_book(here / "book", [user])
+    canvas.moved = place
+    stopped = cold_grader(*FETCH, "ps1")
+    assert stopped.code == 3
+    assert "basics.py is missing" in stopped.err
+    stopped = cold_grader(*push("--feedback", "--yes"))
+    assert stopped.code == 3
+    assert "the upload of feedback-" in stopped.err.splitlines()[-1]
+
+
 def test_a_draft_that_a_killed_fetch_left_is_no_content(
     canvas: Canvas, here: Path, cold_grader: Grader
 ) -> None:
@@ -608,7 +636,7 @@ def test_a_dry_run_changes_nothing_and_ctrl_c_at_the_question_is_told_apart_from
     write_book(here / "book", [user], points=1)
 
     class Stopped(io.StringIO):
-        def readline(self, *_: object) -> str:
+        def readline(self, *_: object) -> Any:
             raise KeyboardInterrupt
 
     monkeypatch.setattr("sys.stdin", Stopped())
@@ -695,7 +723,7 @@ def test_a_page_of_a_list_at_another_host_is_not_asked(
     [
         ("401", "it expired, or it is of another Canvas"),
         ("forbidden", "only a teacher of the course may"),
-        ("404", "Canvas knows no assignment 345 in course 12"),
+        ("404", "Canvas does not know assignment 345 in course 12"),
     ],
 )
 def test_each_refusal_is_one_line_that_says_what_to_do(
