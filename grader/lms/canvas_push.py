@@ -40,7 +40,7 @@ ONE_GRADE = (
 SEEN = [("include[]", "submission_comments"), ("include[]", "user")]
 # Types of grading in Canvas that show or store something else than the points that are sent.
 NO_POINTS = frozenset({"pass_fail", "gpa_scale", "letter_grade", "not_graded"})
-SOLO = 3  # so many refusals at the beginning, and no success, mean that all will be refused
+HOPELESS = 3  # so many refusals at the beginning, and no success, mean that all will be refused
 
 
 class _Comment(msgspec.Struct):
@@ -226,7 +226,7 @@ def carry_out(api: Api, plan: Plan, book: Gradebook, advance: Callable[[], None]
             _send(api, plan, step, book)
         except NotAllowed as error:
             forbidden += 1
-            if forbidden == count == SOLO:
+            if forbidden == count == HOPELESS:
                 raise
             yield f"{step.name}: {error}"
         except Refused as error:
