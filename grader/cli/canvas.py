@@ -27,8 +27,9 @@ from grader.cli.app import (
 from grader.cli.conversation import OverwriteAllOption, OverwriteOption, exported_part, left_out
 from grader.cli.tables import table_console
 from grader.feedback.terminal import progress, safe
+from grader.lms.canvas import SYSTEM
 from grader.lms.system import totals, unjudged
-from grader.records.faults import CallError
+from grader.records.faults import CallError, Unreachable
 from grader.records.rows import counted, number
 
 if TYPE_CHECKING:
@@ -91,6 +92,11 @@ def canvas_fetch(
     command = ["grader", "grade", str(out / SUBMISSIONS), "--roster", str(out / ROSTER)]
     command += ["--times", str(out / TIMES), "--out", str(out / "grades")]
     print(shlex.join(command))
+    if done.failed:
+        raise Unreachable(
+            f"{counted(done.failed, 'file')} could not be fetched, listed above: run the same "
+            "command again, or grade without them"
+        )
 
 
 @canvas.command(
@@ -141,15 +147,27 @@ def canvas_push(
         for line in (*planned.notes, *about, *left_out(rows, given.rows)):
             _tell(line)
         acting = [step for step in planned.steps if step.acts]
+        if not dry_run:
+            book.remember_export(SYSTEM.name, planned.column, planned.settled)
         if acting and not dry_run:
             title = f"{planned.column} at {api.url}"
             if not yes:
-                typer.confirm(
-                    safe(f"send to {counted(len(acting), 'student')} in {title}?"), abort=True
-                )
+                _confirm(f"send to {counted(len(acting), 'student')} in {title}?")
+                if book.rows() != rows:
+                    raise CallError("the gradebook changed meanwhile: run the same command again")
             _carry_out(api, planned, book, len(acting))
         else:
             print(f"nothing was sent; {counted(len(acting), 'student')} would get something")
+
+
+def _confirm(question: str) -> None:
+    """Ask; a no ends the command with exit code 1, and Ctrl-C with 130."""
+    try:
+        typer.confirm(safe(question), abort=True)
+    except typer.Abort as answer:
+        if isinstance(answer.__context__, KeyboardInterrupt):
+            raise typer.Exit(130) from None
+        raise
 
 
 def _carry_out(api: Api, planned: Plan, book: Gradebook, count: int) -> None:

@@ -11,6 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 Mark = float | str | None  # a grade in another system: points, other text, or None if it is empty
+# The views of a server: a grade whose request began, and a grade that is there. If the process is
+# killed between the two, the next export looks which of them is true.
+BEGUN, DONE = "api, begun", "api"
 ROUNDED = 0.005 + 1e-9  # systems that show two decimals round by at most this
 
 
@@ -20,7 +23,7 @@ class Written:
 
     points: float
     view: str  # identifies what that export knew of the system; "" if it knew nothing
-    before: float | None = None  # the grade that an earlier export with another view wrote last
+    before: float | None = None  # the kit's earlier grade, which is there if this one is not
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,11 @@ class ChangedMark:
 class Push:
     """The decisions of one export about one column of another system.
 
-    `view` identifies what the export knows of the system: the file that the system exported, or one
-    answer of its server. If the last export began with the same view, the grades before that export
-    count: the same export twice gives the same result.
+    `view` identifies what the export knows of the system: the file that the system exported, or
+    `BEGUN` if its server is asked directly. If the last export began with the same file, the grades
+    before that export count: the same export twice gives the same result. A grade may never have
+    arrived if its request was cut off, or if nobody imported its file before the server is asked:
+    then the grade before it counts, too.
     """
 
     def __init__(self, past: Past, column: str, view: str = "") -> None:
@@ -69,25 +74,29 @@ class Push:
         if there is not None and not self.may_replace(student, there):
             self.changed.append(ChangedMark(student, there, points))
             return False
-        self.written[student] = Written(points, self._view, self._before(student))
+        own = [one for one in self._own(student) if there is None or alike(there, one)]
+        self.written[student] = Written(points, self._view, own[0] if own else None)
         return True
 
     def may_replace(self, student: str, there: Mark) -> bool:
         """Whether nothing is there, or what the kit wrote, or what the user wants to replace."""
-        before = self._before(student)
-        ours = there is None or (before is not None and alike(there, before))
+        ours = there is None or any(alike(there, one) for one in self._own(student))
         return ours or self._past.overwrite_all or self.is_named(student)
 
     def is_named(self, student: str) -> bool:
         """Whether the user named this student, to replace whatever is there."""
         return student in self._past.overwrite
 
-    def _before(self, student: str) -> float | None:
-        """The grade that the kit wrote before this view of the system."""
+    def _own(self, student: str) -> list[float]:
+        """The kit's grades that may be there."""
         last = self._past.written.get(self.column, {}).get(student)
         if last is None:
-            return None
-        return last.before if last.view == self._view else last.points
+            return []
+        if BEGUN in (last.view, self._view):
+            own = [last.points, last.before]
+        else:
+            own = [last.before if last.view == self._view else last.points]
+        return [one for one in own if one is not None]
 
 
 def alike(there: Mark, points: float) -> bool:

@@ -18,11 +18,15 @@ STUDENT = frozenset({
     "student", "name", "fullname", "email", "emailaddress", "login", "loginid", "id", "idnumber",
     "identifier", "username", "submission",
 })  # fmt: skip
+CANVAS = "canvasid"  # Canvas's number of the user, which may be another's id
 TIME = frozenset({
     "time", "submitted", "submittedat", "submissiontime", "lastmodifiedsubmission", "timestamp",
     "datetime", "createdat",
 })  # fmt: skip
-HEADER = "its first line must name a column student (or name, email, id, login) and a column time"
+HEADER = (
+    "its first line must name a column student (or name, email, id, login, canvas id) and a column "
+    "time"
+)
 NOTHING = ("", "-", "–")
 PARTICIPANT = "participant"  # Moodle writes "Participant 12345"
 
@@ -34,6 +38,12 @@ class Entry:
     names: tuple[str, ...]
     time: datetime
     line: int
+    canvas: str = ""  # decides alone, if it is known whose it is
+
+    @property
+    def name(self) -> str:
+        """What messages call the student."""
+        return self.names[0] if self.names else self.canvas
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class Times:
     def of(self, names: Sequence[str], person: Person) -> datetime | None:
         """The time of a submission that has these names, by this person; None if unknown."""
         known = _known_as(names, person)
-        exact = {one.time for one in self.entries if _is_exactly(one, known)}
+        exact = {one.time for one in self.entries if _is_exactly(one, known, person)}
         named = {one.time for one in self.entries if _is_named(one, names, person)}
         if exact:
             return max(exact)
@@ -54,7 +64,7 @@ class Times:
     def strangers(self, known: Sequence[tuple[Sequence[str], Person]]) -> list[str]:
         """The students in the table whom nobody in `known` is."""
         return [
-            entry.names[0]
+            entry.name
             for entry in self.entries
             if not any(_is_of(entry, names, person) for names, person in known)
         ]
@@ -64,7 +74,7 @@ class Times:
         found: dict[str, None] = {}
         for names, person in known:
             own = _known_as(names, person)
-            lines = [one for one in self.entries if _is_exactly(one, own)]
+            lines = [one for one in self.entries if _is_exactly(one, own, person)]
             for one in lines:
                 if one.time != lines[0].time:
                     found[_contradiction(one, names[-1], lines[0])] = None
@@ -94,17 +104,19 @@ def read_times(path: Path, zone: tzinfo | None) -> Times:
     titles = [letters(cell) for cell in header]
     who = [place for place, title in enumerate(titles) if title in STUDENT]
     when = [place for place, title in enumerate(titles) if title in TIME]
-    if not who or len(when) != 1:
+    numbers = [place for place, title in enumerate(titles) if title == CANVAS]
+    if not (who or numbers) or len(when) != 1:
         raise CallError(f"{path} is not a table of times: {HEADER}")
     entries: list[Entry] = []
     wrong: list[str] = []
     for line, cells in rest:
         padded = [cell.strip() for cell in (*cells, *[""] * (len(header) - len(cells)))]
         names = tuple(padded[place] for place in who if padded[place])
-        if not names or padded[when[0]] in NOTHING:
+        canvas = padded[numbers[0]] if numbers else ""
+        if not (names or canvas) or padded[when[0]] in NOTHING:
             continue
         try:
-            entries.append(Entry(names, read_time(padded[when[0]], zone), line))
+            entries.append(Entry(names, read_time(padded[when[0]], zone), line, canvas))
         except CallError as error:
             wrong.append(f"line {line}: {error}")
     wrong += _contradictions(entries)
@@ -116,9 +128,10 @@ def read_times(path: Path, zone: tzinfo | None) -> Times:
 def _contradictions(entries: Sequence[Entry]) -> Iterator[str]:
     seen: dict[tuple[str, ...], Entry] = {}
     for entry in entries:
-        earlier = seen.setdefault(tuple(name.casefold() for name in entry.names), entry)
+        key = (entry.canvas, *(name.casefold() for name in entry.names))
+        earlier = seen.setdefault(key, entry)
         if earlier.time != entry.time:
-            yield _contradiction(entry, entry.names[0], earlier)
+            yield _contradiction(entry, entry.name, earlier)
 
 
 def _contradiction(entry: Entry, student: str, earlier: Entry) -> str:
@@ -126,15 +139,20 @@ def _contradiction(entry: Entry, student: str, earlier: Entry) -> str:
 
 
 def _is_of(entry: Entry, names: Sequence[str], person: Person) -> bool:
-    return _is_exactly(entry, _known_as(names, person)) or _is_named(entry, names, person)
+    exactly = _is_exactly(entry, _known_as(names, person), person)
+    return exactly or _is_named(entry, names, person)
 
 
 def _is_named(entry: Entry, names: Sequence[str], person: Person) -> bool:
+    if entry.canvas and person.canvas:
+        return False
     spelled = spellings(person.name).union(*map(spellings, names))
     return any(letters(name) in spelled for name in entry.names if letters(name))
 
 
-def _is_exactly(entry: Entry, known: Set[str]) -> bool:
+def _is_exactly(entry: Entry, known: Set[str], person: Person) -> bool:
+    if entry.canvas and person.canvas:
+        return entry.canvas == person.canvas
     return not known.isdisjoint(name.casefold() for name in entry.names)
 
 

@@ -5,21 +5,25 @@ others. `canvasapi`, whose objects and logs may show what they hold, gets a stan
 also gives every request its time limits, waits if Canvas says that requests come too fast, and
 repeats requests that change nothing. A request that changes something is never repeated here: its
 caller first looks whether Canvas did the work.
+
+Answers are read as JSON here, and not by `canvasapi`'s objects, which take every text that looks
+like a date for a date, and cannot read some of them.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
-from typing import Any, TypeVar
-from urllib.parse import urljoin, urlsplit
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 import msgspec
 
-from grader.intake.names import shown
+from grader.intake.names import shown, well_formed
 from grader.records.faults import CallError, Unreachable
 
 try:
@@ -44,16 +48,26 @@ LONGEST = 600.0  # seconds of one download
 TURNS = 8  # times that a request is tried
 TRIES = 3  # times that a download, or a change that may have been made, is tried
 PAUSE = 60.0  # seconds of the longest pause
+MOST_HOST, MOST_LABEL = 253, 63  # characters of a host's name, and of its parts
+PAGE = 100  # entries of a list's page that are asked for
 BUSY = (500, 502, 503, 504)
+MOST_SAID = 300  # characters of Canvas's own words in a line
+# What an odd answer raises here or in the libraries; ValueError is for addresses and numbers.
+ODD = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, RecursionError, HTTPError)
 MOVED = (201, 301, 302, 303, 307, 308)
 
 Tell = Callable[[str], None]
 Pause = Callable[[float], None]
 T = TypeVar("T")
+Field = tuple[str, str | int]  # a name and a value in a request
 
 
 class Refused(CallError):
     """Canvas refused a single request; the text gives the reason."""
+
+
+class NotAllowed(Refused):
+    """The token's owner lacks the right to do this."""
 
 
 class _Courier(HTTPAdapter):
@@ -66,7 +80,7 @@ class _Courier(HTTPAdapter):
 
     def send(self, request: Any, stream: bool = False, *_: Any, **options: Any) -> Any:
         """Send a request, and again after a pause; raises `requests.RequestException`."""
-        place = urlsplit(request.url)
+        place = _parts(request.url)
         if place.scheme != "https" and place.hostname not in LOCAL:
             raise requests.exceptions.InvalidURL("not https")
         own = self._token is not None and _origin(request.url) == self._origin
@@ -111,8 +125,18 @@ class _Courier(HTTPAdapter):
 _CutOff = requests.exceptions.ChunkedEncodingError
 
 
+def _parts(url: str) -> SplitResult:
+    """The parts of an address; raises `requests.exceptions.InvalidURL`, also for a wrong port."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise requests.exceptions.InvalidURL(str(error)) from None
+    return parts
+
+
 def _origin(url: str) -> tuple[str, str | None, int]:
-    parts = urlsplit(url)
+    parts = _parts(url)
     return parts.scheme, parts.hostname, parts.port or {"https": 443}.get(parts.scheme, 80)
 
 
@@ -137,6 +161,7 @@ class Api:
     def __init__(self, url: str, token: str, tell: Tell, pause: Pause | None = None) -> None:
         self.url = url
         self._pause: Pause = pause or sleep
+        self._tell = tell
         self._courier = _Courier(url, token, tell, self._pause)
         with warnings.catch_warnings(action="ignore"):  # about http, which only tests use
             self._canvas = canvasapi.Canvas(url, STAND_IN)
@@ -151,33 +176,58 @@ class Api:
             session.mount("https://", courier)
             session.mount("http://", courier)
 
-    def course(self, number: int) -> Any:
-        """A course, as an object of canvasapi; raises as `asking` does."""
-        with self.asking(f"course {number}"):
-            return self._canvas.get_course(number)
-
     def pause(self, turn: int) -> None:
         """Wait before a further try."""
         self._pause(_seconds("", turn))
 
-    def every(self, pages: Iterable[Any], kind: type[T]) -> list[tuple[T, Any]]:
-        """All entries of a paged list as data of a kind, each with canvasapi's own object."""
-        with self.asking("a list"):
-            try:
-                return [(self.data(one, kind), one) for one in pages]
-            except AttributeError:  # raised by canvasapi
-                raise msgspec.ValidationError("the next page has another address") from None
+    def one(self, what: str, path: str, kind: type[T], *fields: Field) -> T:
+        """The data at a path below the API's address; raises as `asking` does."""
+        with self.asking(what):
+            return _converted(_json(self._asked("GET", path, fields).content), kind)
 
-    def data(self, found: Any, kind: type[T]) -> T:
-        """An object of canvasapi as data."""
-        return msgspec.convert(vars(found), kind, from_attributes=True)
+    def every(self, what: str, path: str, kind: type[T], *fields: Field) -> list[T]:
+        """All entries of a paged list; an entry of an unknown form is told, and left out."""
+        found: list[T] = []
+        odd = ""
+        with self.asking(what):
+            answer = self._asked("GET", path, (("per_page", PAGE), *fields))
+            seen: set[str] = set()
+            while True:
+                for entry in _converted(_json(answer.content), list[Any]):
+                    try:
+                        found.append(_converted(entry, kind))
+                    except msgspec.ValidationError as error:
+                        odd = self._said(f"{_called(entry)} has an unknown form: {error}")
+                        self._tell(f"{what}: the entry {odd}; it is left out")
+                address = answer.links.get("next", {}).get("url")
+                if address is None:
+                    break
+                if _origin(address) != _origin(self.url):
+                    raise msgspec.ValidationError("the next page has another address")
+                if address in seen:
+                    raise msgspec.ValidationError("the list's pages never end")
+                seen.add(address)
+                answer = self._requester.request("GET", _url=address)
+            if odd and not found:
+                raise msgspec.ValidationError(f"the entry {odd}")
+        return found
+
+    def change(self, what: str, path: str, kind: type[T], *fields: Field) -> T:
+        """Change the data at a path, and return it as it is then; raises as `asking` does."""
+        with self.asking(what):
+            return _converted(_json(self._asked("PUT", path, fields).content), kind)
+
+    def _asked(self, method: str, path: str, fields: Sequence[Field]) -> requests.Response:
+        answer: requests.Response = self._requester.request(method, path, _kwargs=[*fields])
+        return answer
 
     @contextmanager
     def asking(self, what: str) -> Iterator[None]:
         """Turn the errors of a request about `what` into exceptions with one clear line.
 
-        Raises `CallError` for a wrong token or missing rights, its subclass `Refused` if only this
-        request was wrong, and `Unreachable` if it is unknown whether the work was done.
+        Raises `CallError` for a wrong token, its subclasses `NotAllowed` for missing rights and
+        `Refused` if only this request was wrong, and `Unreachable` if it is unknown whether the
+        work was done.
         """
         try:
             yield
@@ -187,15 +237,15 @@ class Api:
                 f"Make one in Canvas (Account, Settings, New Access Token), and set {TOKEN}"
             ) from None
         except (exceptions.Unauthorized, exceptions.Forbidden) as error:
-            raise CallError(
+            raise NotAllowed(
                 f"Canvas does not let the token's owner do this ({what}): only a teacher of the "
                 "course may. If the assignment has moderated grading, first publish its grades in "
                 f"Canvas. Canvas says: {self._said(error)}"
             ) from None
         except exceptions.ResourceDoesNotExist:
             raise Refused(
-                f"Canvas knows no {what}, or hides it from the token's owner; the numbers are in "
-                "the address of the assignment's page: /courses/COURSE/assignments/ASSIGNMENT"
+                f"Canvas does not know {what}, or hides it from the token's owner; the numbers are "
+                "in the address of the assignment's page: /courses/COURSE/assignments/ASSIGNMENT"
             ) from None
         except (exceptions.BadRequest, exceptions.Conflict, exceptions.UnprocessableEntity) as e:
             raise Refused(f"Canvas refused it ({what}): {self._said(e)}") from None
@@ -204,14 +254,14 @@ class Api:
                 f"{self.url} gave no whole answer ({what}; {type(error).__name__}): run the same "
                 "command again, it goes on where it stopped"
             ) from None
-        except msgspec.MsgspecError as error:
+        except ODD as error:
             raise Unreachable(
                 f"{self.url} gave an answer of an unknown form ({what}): is this the address that "
                 f"your browser shows in Canvas? {self._said(error)}"
             ) from None
 
-    def _said(self, error: Exception) -> str:
-        return shown(self._courier.without_token(str(error)))
+    def _said(self, words: object) -> str:
+        return shown(self._courier.without_token(str(words))[:MOST_SAID])
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -258,7 +308,7 @@ class Api:
             answer = self._requester.request(
                 "POST", to, name=name, size=len(data), content_type="text/html"
             )
-            permit = msgspec.convert(answer.json(), _Permit)
+            permit = _converted(_json(answer.content), _Permit)
             # requests writes the fields of a form before its file, as the permit demands.
             sent = self._bare.post(
                 permit.upload_url,
@@ -270,8 +320,31 @@ class Api:
                 sent = self._session.get(urljoin(permit.upload_url, sent.headers["Location"]))
             if sent.status_code >= 400:
                 raise requests.HTTPError
-            text = sent.text.removeprefix("while(1);")  # in answers that are meant for browsers
-            return msgspec.json.decode(text, type=_Uploaded).id
+            text = sent.content.removeprefix(b"while(1);")  # in answers meant for browsers
+            return _converted(_json(text), _Uploaded).id
+
+
+def _json(data: bytes) -> Any:
+    """An answer's JSON, in well-formed text; msgspec's own reader refuses single surrogates."""
+    found = json.loads(data, parse_constant=_no_number)
+    if b"\\ud" not in data.lower():
+        return found
+    return json.loads(well_formed(json.dumps(found, ensure_ascii=False)))
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _converted(found: Any, kind: type[T]) -> T:
+    """JSON as data; some Canvases write numbers as text."""
+    return msgspec.convert(found, kind, strict=False)
+
+
+def _called(entry: Any) -> str:
+    """What names an entry of a list in a message."""
+    known = entry if isinstance(entry, dict) else {}
+    return shown(str(known.get("user_id") or known.get("name") or known.get("id") or entry))[:80]
 
 
 class _Permit(msgspec.Struct):
@@ -292,10 +365,16 @@ def connected(url: str | None, tell: Tell) -> Api:
     given = (url or os.environ.get(URL, "")).strip()
     if not given:
         raise CallError(f"where is your Canvas? --url https://canvas.example.edu, or set {URL}")
-    parts = urlsplit(given if "://" in given else f"https://{given}")
+    try:
+        parts = _parts(given if "://" in given else f"https://{given}")
+    except requests.exceptions.InvalidURL:
+        parts = urlsplit("")
     host = parts.hostname or ""
-    if "@" in parts.netloc or not host or parts.scheme not in ("https", "http"):
-        raise CallError(f"{shown(given.rpartition('@')[2])!r} is no address of a Canvas")
+    whole = given.isprintable() and " " not in given
+    named = 0 < len(host) <= MOST_HOST and all(len(part) <= MOST_LABEL for part in host.split("."))
+    if "@" in parts.netloc or not whole or not named or parts.scheme not in ("https", "http"):
+        text = shown(given.rpartition("@")[2][:MOST_HOST])
+        raise CallError(f"{text!r} is no address of a Canvas")
     if parts.scheme == "http" and host not in LOCAL:
         raise CallError(f"the token is not sent unencrypted: write https://{parts.netloc}")
     return Api(f"{parts.scheme}://{parts.netloc}", _token(host), tell)
@@ -306,8 +385,8 @@ def _token(host: str) -> str:
     if not token:
         try:
             token = keyring.get_password(SERVICE, host) or ""
-        except keyring.errors.KeyringError:
-            token = ""  # this computer has no keyring, or it is locked
+        except Exception:  # a keyring may be any library, and may be missing or locked
+            token = ""
     if not token:
         raise CallError(
             f"there is no token for {host}: make one in Canvas (Account, Settings, New Access "

@@ -10,8 +10,8 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,13 +20,14 @@ from grader.intake.names import ARCHIVES, shown, suffix, well_formed
 from grader.intake.roster import NOBODYS
 from grader.lms.canvas import user_of
 from grader.lms.canvas_api import Api, Refused
-from grader.records.faults import CallError
-from grader.records.files import write_whole
+from grader.records.faults import CallError, Unreachable
+from grader.records.files import remove_left, write_whole
 from grader.records.rows import called, counted, csv_line
-from grader.records.times import read_time, written_time
+from grader.records.times import written_time
 
 SUBMISSIONS, ROSTER, TIMES = "submissions", "roster.csv", "times.csv"
 ORIGIN = "canvas.json"  # says which assignment the folder holds
+ANONYMOUS = "anon"  # begins the names of submissions that are graded anonymously
 NAME_BYTES, WHO_BYTES = 130, 50  # of a file's own name, and of a student's name in front of it
 
 
@@ -55,10 +56,10 @@ class User(msgspec.Struct):
     id: int
     name: str | None = None
     sortable_name: str | None = None
-    sis_user_id: str | None = None
-    login_id: str | None = None
+    sis_user_id: str | int | None = None
+    login_id: str | int | None = None
     email: str | None = None
-    enrollments: list[_Enrollment] = []
+    enrollments: list[_Enrollment] | None = None
 
 
 class _Submission(msgspec.Struct):
@@ -66,23 +67,23 @@ class _Submission(msgspec.Struct):
 
     user_id: int
     user: User | None = None
-    submitted_at: str | None = None
+    submitted_at: datetime | None = None
     submission_type: str | None = None
     late: bool | None = None
     body: str | None = None
     url: str | None = None
-    attachments: list[Attachment] = []
+    attachments: list[Attachment] | None = None
 
 
 class _Named(msgspec.Struct):
     id: int
-    name: str
+    name: str | None = None
 
 
 class _Group(msgspec.Struct):
-    name: str
+    name: str | None = None
     group_category_id: int | None = None
-    users: list[User] = []
+    users: list[User] | None = None
 
 
 class Assignment(msgspec.Struct):
@@ -90,6 +91,7 @@ class Assignment(msgspec.Struct):
 
     id: int
     name: str
+    grading_type: str | None = None
     points_possible: float | None = None
     group_category_id: int | None = None
     grade_group_students_individually: bool | None = None
@@ -115,7 +117,7 @@ class Item:
 class Listing:
     """What Canvas has of an assignment."""
 
-    assignment: Assignment
+    path: str  # of the assignment, below the API's address
     origin: Mapping[str, str | int]
     items: Sequence[Item]
     students: frozenset[str]  # Canvas's ids of the students in the list of submissions
@@ -130,44 +132,52 @@ class Fetched:
     new: int
     kept: int
     removed: int  # of earlier attempts
+    failed: int  # that another try may fetch
     left_out: Sequence[str]  # a line for each file that was not fetched
 
 
-def find_assignment(api: Api, course: int, number: int) -> tuple[Assignment, Any, Any]:
-    """An assignment as data, and canvasapi's objects of its course and of itself.
+def path_of(course: int, number: int) -> str:
+    """An assignment's path below the API's address."""
+    return f"courses/{course}/assignments/{number}"
 
-    Raises `CallError` if the students are anonymous, and as `Api.asking` does.
-    """
-    its_course = api.course(course)
-    with api.asking(f"assignment {number} in course {course}"):
-        its_assignment = its_course.get_assignment(number)
-        found = api.data(its_assignment, Assignment)
+
+def find_assignment(api: Api, course: int, number: int) -> Assignment:
+    """An assignment; raises `CallError` if its students are anonymous, and as `Api.asking` does."""
+    what = f"assignment {number} in course {course}"
+    found = api.one(what, path_of(course, number), Assignment)
     if found.anonymize_students:
         raise CallError(
             f"{shown(found.name)!r} is graded anonymously, so Canvas hides whose a submission is: "
             "switch anonymous grading off, or use Canvas's download and its gradebook's CSV"
         )
-    return found, its_course, its_assignment
+    return found
 
 
 def list_submissions(api: Api, course: int, number: int) -> Listing:
     """Ask Canvas for the submissions, people, sections and groups of an assignment."""
-    assignment, its_course, its_assignment = find_assignment(api, course, number)
-    found = [one for one, _ in api.every(its_assignment.get_submissions(include=["user"]),
-                                         _Submission)]  # fmt: skip
+    assignment, its = find_assignment(api, course, number), f"courses/{course}/"
+    users, where = ("include[]", "user"), f"{path_of(course, number)}/submissions"
+    found = api.every("the list of submissions", where, _Submission, users)
     submissions = [one for one in found if one.user is None or not _is_nobody(one.user)]
-    listed = its_course.get_users(enrollment_type=["student"], include=["email", "enrollments"])
-    people = [user for user, _ in api.every(listed, User) if not _is_nobody(user)]
+    fields = [
+        ("enrollment_type[]", "student"),
+        ("include[]", "email"),
+        ("include[]", "enrollments"),
+    ]
+    listed = api.every("the list of students", f"{its}search_users", User, *fields)
+    people = [user for user in listed if not _is_nobody(user)]
     if not people:
         raise CallError(f"Canvas lists no students in course {course}")
-    sections = {one.id: one.name for one, _ in api.every(its_course.get_sections(), _Named)}
+    named = api.every("the list of sections", f"{its}sections", _Named)
+    sections = {one.id: one.name or str(one.id) for one in named}
     groups: dict[int, str] = {}
     if assignment.group_category_id is not None:
-        for group, _ in api.every(its_course.get_groups(include=["users"]), _Group):
+        members = ("include[]", "users")
+        for group in api.every("the list of groups", f"{its}groups", _Group, members):
             if group.group_category_id == assignment.group_category_id:
-                groups |= {user.id: group.name for user in group.users}
+                groups |= {user.id: group.name or "" for user in group.users or ()}
     return Listing(
-        assignment,
+        path_of(course, number),
         {"url": api.url, "course": course, "assignment": number},
         _items(submissions, {user.id: user for user in people}),
         frozenset(str(one.user_id) for one in submissions),
@@ -187,9 +197,11 @@ def _items(submissions: Sequence[_Submission], people: Mapping[int, User]) -> li
     for one in submissions:
         user = one.user or people.get(one.user_id) or User(one.user_id)
         who = "".join(c for c in (user.sortable_name or user.name or "").lower() if c.isalpha())
+        if who == ANONYMOUS:
+            who += "-"  # a person's name, and no pseudonym
         start = f"{_cut(who, WHO_BYTES)}{'_LATE' * bool(one.late)}_{one.user_id}"
         student = called(str(one.user_id), shown(user.name or ""))
-        for file in one.attachments:
+        for file in one.attachments or ():
             if file.id not in seen:
                 items.append(Item(student, f"{start}_{file.id}_{_file_name(file.name)}", file))
             seen.add(file.id)
@@ -220,12 +232,12 @@ def _roster(people: Sequence[User], sections: Mapping[int, str], groups: Mapping
     header = ["name", "id", "email", "login", "section", "canvas id", *["group"] * bool(groups)]
     lines = [csv_line(header)]
     for user in people:
-        numbers = dict.fromkeys(one.course_section_id or 0 for one in user.enrollments)
+        numbers = dict.fromkeys(one.course_section_id or 0 for one in user.enrollments or ())
         cells = [
             user.name or "",
-            user.sis_user_id or "" if has_ids else str(user.id),
+            str(user.sis_user_id or "") if has_ids else str(user.id),
             user.email or "",
-            user.login_id or "",
+            str(user.login_id or ""),
             " and ".join(sections[n] for n in numbers if n in sections),
             str(user.id),
             *[groups.get(user.id, "")] * bool(groups),
@@ -235,20 +247,19 @@ def _roster(people: Sequence[User], sections: Mapping[int, str], groups: Mapping
 
 
 def _times(submissions: Sequence[_Submission]) -> str:
-    """The times of the submissions; the id, which is Canvas's, tells apart two of one name."""
-    lines = [csv_line(["student", "id", "time"])]
+    """The times of the submissions, by Canvas's numbers: a name or an id may be another's id."""
+    lines = [csv_line(["canvas id", "time"])]
     for one in submissions:
         if one.submitted_at:
-            name = one.user.name if one.user is not None else None
-            moment = written_time(read_time(one.submitted_at, None))
-            lines.append(csv_line([name or str(one.user_id), str(one.user_id), moment]))
+            lines.append(csv_line([str(one.user_id), written_time(one.submitted_at)]))
     return "".join(lines)
 
 
 def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> Fetched:
     """Write a listing into a folder, and call `advance` after each file.
 
-    Raises `CallError` if the folder holds something else, and as `Api.asking` does.
+    A file that cannot be downloaded does not keep the others back. Raises `CallError` if the folder
+    holds something else, and `Unreachable` if Canvas itself does not answer any more.
     """
     _begin(to, listing)
     folder = to / SUBMISSIONS
@@ -258,7 +269,9 @@ def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> 
            and user_of(p.name) in listing.students]  # fmt: skip
     for path in old:
         path.unlink()
-    new = kept = 0
+    write_whole(to / ROSTER, listing.roster.encode())
+    write_whole(to / TIMES, listing.times.encode())
+    new = kept = failed = 0
     left_out: list[str] = []
     files: dict[str, int] = {}
     for item in listing.items:
@@ -277,10 +290,13 @@ def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> 
                 new += 1
             except Refused as error:
                 left_out.append(f"{what} is left out: {error}")
+            except Unreachable as error:
+                left_out.append(f"{what} is missing: {error}")
+                failed += 1
+                # Go on if only this file's host does not answer: this raises if Canvas does not.
+                api.one("the assignment", listing.path, Assignment)
         advance()
-    write_whole(to / ROSTER, listing.roster.encode())
-    write_whole(to / TIMES, listing.times.encode())
-    return Fetched(new, kept, len(old), left_out)
+    return Fetched(new, kept, len(old), failed, left_out)
 
 
 def _is_there(path: Path, item: Item, size: int | None) -> bool:
@@ -294,6 +310,7 @@ def _begin(to: Path, listing: Listing) -> None:
     """Create the folder, and remember whose it is; refuse the folder of anything else."""
     origin = msgspec.json.encode(listing.origin)
     mark = to / ORIGIN
+    remove_left(mark)
     if mark.is_file():
         if mark.read_bytes() != origin:
             raise CallError(f"{to} holds another assignment of Canvas: name another folder")

@@ -14,37 +14,37 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from grader.grades.exported import Mark, Past, Push, Written, alike
+from grader.grades.exported import BEGUN, DONE, Mark, Past, Push, Written, alike
 from grader.grades.gradebook import Gradebook
 from grader.intake.names import shown
 from grader.lms.canvas import SYSTEM, about_points, directory_of
-from grader.lms.canvas_api import TRIES, Api, Refused
-from grader.lms.canvas_fetch import Attachment, User, find_assignment
+from grader.lms.canvas_api import TRIES, Api, Field, NotAllowed, Refused
+from grader.lms.canvas_fetch import Attachment, User, find_assignment, path_of
 from grader.lms.sheets import missing
 from grader.lms.system import Totals
 from grader.records.faults import CallError, Unreachable
 from grader.records.rows import Row, called, number, some_of
 
-# The views of the memory of exports: a grade whose request began, and a grade that is there. If
-# this process is killed between the two, the next push looks which of them is true.
-BEGUN, DONE = "api, begun", "api"
 COMMENT = "Feedback on your submission: see the attached page."
-REFUSED = "Canvas did not take the grade: display it as points in the assignment's settings"
+AS_POINTS = "display the grade as points in the assignment's settings"
+REFUSED = f"Canvas stored another grade than the one that was sent: {AS_POINTS}"
 ONE_GRADE = (
     "Canvas gives all members of a group the same grade, the one that is sent last: if corrections "
     "make them differ, first choose to assign grades to each student in the assignment's settings"
 )
-SEEN = ["submission_comments", "user"]
+SEEN = [("include[]", "submission_comments"), ("include[]", "user")]
+# Types of grading in Canvas that show or store something else than the points that are sent.
+NO_POINTS = frozenset({"pass_fail", "gpa_scale", "letter_grade", "not_graded"})
+HOPELESS = 3  # so many refusals at the beginning, and no success, mean that all will be refused
 
 
 class _Comment(msgspec.Struct):
-    attachments: list[Attachment] = []
+    attachments: list[Attachment] | None = None
 
 
 class _State(msgspec.Struct):
@@ -55,17 +55,24 @@ class _State(msgspec.Struct):
     score: float | None = None
     entered_score: float | None = None  # before Canvas takes off points for lateness
     points_deducted: float | None = None
+    late: bool | None = None
     excused: bool | None = None
-    submission_comments: list[_Comment] = []
+    submission_comments: list[_Comment] | None = None
 
     @property
     def mark(self) -> float | None:
         return self.score if self.entered_score is None else self.entered_score
 
+    @property
+    def seen(self) -> tuple[float | None, bool]:
+        """What a person may have changed."""
+        return self.mark, bool(self.excused)
+
     def has(self, page: str) -> bool:
         # Canvas may add a number to the name of a file.
         stem = Path(page).stem
-        files = (file for comment in self.submission_comments for file in comment.attachments)
+        comments = self.submission_comments or ()
+        files = (file for comment in comments for file in comment.attachments or ())
         return any(file.name.startswith(stem) for file in files)
 
 
@@ -96,8 +103,9 @@ class Plan:
     column: str
     notes: Sequence[str]
     written: Mapping[str, Written]
-    targets: Mapping[str, tuple[_State, Any]]  # each student's state, and canvasapi's submission
-    assignment: Any  # canvasapi's assignment
+    settled: Mapping[str, Written]  # grades of interrupted requests that are in Canvas
+    targets: Mapping[str, _State]  # each student's state
+    path: str  # of the assignment, below the API's address
 
 
 def plan(
@@ -114,23 +122,28 @@ def plan(
     `pages` are the pages to send, by student. Raises `CallError` if no student of the gradebook is
     in Canvas, and as `Api.asking` does.
     """
-    assignment, _, handle = find_assignment(api, *place)
+    assignment, path = find_assignment(api, *place), path_of(*place)
     column = assignment.name
-    found = api.every(handle.get_submissions(include=SEEN), _State)
+    if assignment.grading_type in NO_POINTS:
+        raise CallError(
+            f"{shown(column)!r} does not show points (its type is {assignment.grading_type}): "
+            f"{AS_POINTS}"
+        )
+    found = api.every("the list of submissions", f"{path}/submissions", _State, *SEEN)
     directory = directory_of(totals.rows)
-    targets: dict[str, tuple[_State, Any]] = {}
+    targets: dict[str, _State] = {}
     strangers: list[str] = []
     doubled: set[str] = set()
-    for state, submission in found:
+    for state in found:
         user = state.user or User(state.user_id)
-        row = directory.find([str(user.id), user.sis_user_id or "", user.login_id or "",
-                              user.name or ""])  # fmt: skip
+        names = (user.id, user.sis_user_id or "", user.login_id or "", user.name or "")
+        row = directory.find([str(name) for name in names])
         if row is None:
             strangers.append(shown(user.name or str(user.id)))
         elif row.student in targets:
             doubled.add(row.student)
         else:
-            targets[row.student] = state, submission
+            targets[row.student] = state
     for student in doubled:
         del targets[student]
     rows = [row for row in totals.rows if row.student in targets]
@@ -139,33 +152,33 @@ def plan(
             f"no student of this gradebook is in {shown(column)!r}: is it another course's? If "
             "not, grade with the roster.csv of `grader canvas fetch`"
         )
-    marks = {student: state.mark for student, (state, _) in targets.items()}
-    known = _settled(book, column, marks)
+    known = book.exported(SYSTEM.name).get(column, {})
     push = Push(Past({column: known}, overwrite, overwrite_all), column, BEGUN)
-    steps = [_step(row, totals.of(row), targets[row.student][0], push, pages) for row in rows]
-    deducted = [student for student, (state, _) in targets.items() if state.points_deducted]
+    steps = [_step(row, totals.of(row), targets[row.student], push, pages) for row in rows]
+    deducted = [student for student, state in targets.items() if state.points_deducted]
+    # Before the first grade, Canvas has taken off 0 points of late work, or says nothing.
+    late = [student for student, state in targets.items()
+            if state.late and state.points_deducted == 0]  # fmt: skip
     notes = [
         *about_points(assignment.points_possible, totals.most),
         *([ONE_GRADE] * assignment.grades_groups),
         *([f"Canvas itself takes points off late work: {some_of(deducted)}"] * bool(deducted)),
+        *([f"Canvas itself may take points off late work: {some_of(late)}"] * bool(late)),
         *([f"in Canvas, but not in this gradebook: {some_of(strangers)}"] * bool(strangers)),
         *([f"left out, since two people in Canvas may be meant: {some_of(sorted(doubled))}"]
           * bool(doubled)),
         *missing(totals.rows, rows, "Canvas"),
     ]  # fmt: skip
-    return Plan(steps, column, notes, push.written, targets, handle)
+    return Plan(steps, column, notes, push.written, _settled(known, targets), targets, path)
 
 
-def _settled(book: Gradebook, column: str, marks: Mapping[str, Mark]) -> Mapping[str, Written]:
-    """The grades that exports wrote, after a look whether interrupted requests were done."""
-    known = book.exported(SYSTEM.name).get(column, {})
-    done = {
-        student: replace(one, view=DONE)
+def _settled(known: Mapping[str, Written], targets: Mapping[str, _State]) -> Mapping[str, Written]:
+    """The grades of interrupted requests that are in Canvas, so that no earlier ones count."""
+    return {
+        student: Written(one.points, DONE)
         for student, one in known.items()
-        if one.view == BEGUN and alike(marks.get(student), one.points)
+        if one.view == BEGUN and student in targets and alike(targets[student].mark, one.points)
     }
-    book.remember_export(SYSTEM.name, column, done)
-    return {**known, **done}
 
 
 def _step(
@@ -203,48 +216,53 @@ def page_name(page: Path) -> str:
 def carry_out(api: Api, plan: Plan, book: Gradebook, advance: Callable[[], None]) -> Iterator[str]:
     """Send what the plan says, and yield a line for each student whom Canvas refused.
 
-    Each grade is remembered in the gradebook as soon as it is there. Raises as `Api.asking` does.
+    Each grade is remembered in the gradebook as soon as it is there. Raises `CallError` if Canvas
+    stores another grade than the one that was sent, and as `Api.asking` does.
     """
-    for step in plan.steps:
-        if not step.acts:
-            continue
-        written = plan.written.get(step.student) if step.writes else None
-        if written is not None:
-            book.remember_export(SYSTEM.name, plan.column, {step.student: written})
+    acting = [step for step in plan.steps if step.acts]
+    forbidden = 0
+    for count, step in enumerate(acting, 1):
         try:
-            _send(api, plan, step)
+            _send(api, plan, step, book)
+        except NotAllowed as error:
+            forbidden += 1
+            if forbidden == count == HOPELESS:
+                raise
+            yield f"{step.name}: {error}"
         except Refused as error:
             yield f"{step.name}: {error}"
-        else:
-            if written is not None:
-                done = {step.student: replace(written, view=DONE)}
-                book.remember_export(SYSTEM.name, plan.column, done)
         advance()
 
 
-def _send(api: Api, plan: Plan, step: Step) -> None:
-    """Send a student's grade and page in one request; look at the state before another try."""
-    state, submission = plan.targets[step.student]
-    before = state.mark
+def _send(api: Api, plan: Plan, step: Step, book: Gradebook) -> None:
+    """Send a student's grade and page in one request.
+
+    Before each try, look what is there: a person may have changed it since the plan was made.
+    """
+    before = plan.targets[step.student]
+    path = f"{plan.path}/submissions/{before.user_id}"
+    written = plan.written.get(step.student) if step.writes else None
     for turn in range(1, TRIES + 1):
-        if state.mark != before and not alike(state.mark, step.new or 0):
-            raise Refused("somebody changed the grade meanwhile, so it stays")
         try:
-            changes = _changes(api, step, state, submission)
+            state = api.one(f"the submission of {step.name}", path, _State, *SEEN)
+            if not _is_done(step, state) and state.seen != before.seen:
+                raise Refused("somebody changed the grade meanwhile, so it stays")
+            changes = _changes(api, step, state, path)
             if changes:
-                with api.asking(f"grade of {step.name}"):
-                    submission.edit(**changes)
-                    state = api.data(submission, _State)
-                if "submission" in changes and not _is_done(step, state):
-                    raise Refused(f"{REFUSED}; it has {state.mark}")
-            return
+                if written is not None:
+                    book.remember_export(SYSTEM.name, plan.column, {step.student: written})
+                state = api.change(f"the grade of {step.name}", path, _State, *changes)
+                if step.writes and not _is_done(step, state):
+                    raise CallError(f"{step.name}: {REFUSED}; it has {state.mark}")
         except Unreachable:
             if turn == TRIES:
                 raise
-        api.pause(turn)
-        with api.asking(f"submission of {step.name}"):
-            again = plan.assignment.get_submission(state.user_id, include=SEEN)
-            state = api.data(again, _State)
+            api.pause(turn)
+        else:
+            if written is not None:
+                done = {step.student: Written(written.points, DONE)}
+                book.remember_export(SYSTEM.name, plan.column, done)
+            return
 
 
 def _is_done(step: Step, state: _State) -> bool:
@@ -254,17 +272,15 @@ def _is_done(step: Step, state: _State) -> bool:
     return not state.excused and alike(state.mark, step.new)
 
 
-def _changes(api: Api, step: Step, state: _State, submission: Any) -> dict[str, Any]:
-    """What a student's submission still lacks, as arguments of canvasapi's `edit`."""
-    changes: dict[str, Any] = {}
+def _changes(api: Api, step: Step, state: _State, path: str) -> list[Field]:
+    """What a student's submission still lacks, as the fields of a request."""
+    changes: list[Field] = []
     if step.writes and not _is_done(step, state):
-        points = {"excuse": True} if step.new is None else {"posted_grade": number(step.new)}
-        changes["submission"] = points
-    if step.page is not None and not state.has(page_name(step.page)):
-        place = (
-            f"courses/{submission.course_id}/assignments/{submission.assignment_id}"
-            f"/submissions/{state.user_id}/comments/files"
+        excuse = ("submission[excuse]", "true")
+        changes.append(
+            excuse if step.new is None else ("submission[posted_grade]", number(step.new))
         )
-        file = api.upload(place, page_name(step.page), step.page.read_bytes())
-        changes["comment"] = {"text_comment": COMMENT, "file_ids": [file]}
+    if step.page is not None and not state.has(page_name(step.page)):
+        file = api.upload(f"{path}/comments/files", page_name(step.page), step.page.read_bytes())
+        changes += [("comment[text_comment]", COMMENT), ("comment[file_ids][]", file)]
     return changes

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.grades.exported import Mark, Past, Push, Written
+from grader.grades.exported import BEGUN, DONE, Mark, Past, Push, Written
 
 STUDENTS = ("ada", "bob")
 POINTS = st.sampled_from([0.0, 1.333, 5.0, 7.5, 10.0])
@@ -71,6 +71,18 @@ def test_a_grade_that_a_person_entered_is_never_overwritten(
             world.there[who] = points
         else:
             world.export(uploaded=who)
+
+
+def writes(known: Written, there: float, view: str) -> bool:
+    return Push(Past({"column": {"ada": known}}), "column", view).writes("ada", 7.0, there)
+
+
+def test_a_grade_that_may_not_have_arrived_leaves_the_one_before_it_the_kits_own() -> None:
+    assert writes(Written(6.0, "a file", before=5.0), 5.0, BEGUN)
+    assert writes(Written(6.0, BEGUN, before=5.0), 5.0, BEGUN)
+    assert writes(Written(6.0, BEGUN, before=5.0), 6.0, "a file")
+    assert not writes(Written(6.0, BEGUN, before=5.0), 5.5, BEGUN)
+    assert not writes(Written(6.0, DONE), 5.0, BEGUN), "a person put the old grade back"
 
 
 def test_overwriting_is_for_one_column_and_makes_the_grade_the_kits_own() -> None:

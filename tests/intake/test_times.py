@@ -20,6 +20,7 @@ from grader.intake import Arrivals, Times, read_roster, read_times, take_in
 from grader.intake.commits import commit_time
 from grader.lms import DOWNLOADS
 from grader.records.faults import CallError
+from grader.records.rows import Person
 from tests.conftest import Grader
 from tests.support.archives import zipped
 from tests.support.places import TINY
@@ -535,3 +536,23 @@ def test_what_course_toml_says_about_time_is_checked(
     (tmp_path / "course.toml").write_text(f'overlay = "{TINY / "exercises"}"\n{lines}\n', "utf-8")
     ran = cold_grader("grade", tmp_path, "--dry-run", "--course", tmp_path)
     assert (ran.code, told in ran.err, ran.err.count("\n")) == (2, True, 1), ran.err
+
+
+def test_canvas_numbers_in_a_table_are_nobodys_ids(tmp_path: Path) -> None:
+    table = tmp_path / "times.csv"
+    table.write_text("canvas id,time\n7,2026-11-20T10:00:00Z\n8,2026-11-21T10:00:00Z\n", "utf-8")
+    times = read_times(table, None)
+    ada = Person(id="8", name="8", email="8", login="8", canvas="7")
+    found = times.of(["8"], ada)
+    assert found is not None
+    assert found.day == 20
+    assert times.strangers([(["8"], ada)]) == ["8"]
+    assert times.contradictions([(["8"], ada)]) == []
+
+
+def test_canvas_numbers_beside_names_count_only_if_the_roster_has_them(tmp_path: Path) -> None:
+    table = tmp_path / "times.csv"
+    table.write_text("login,canvas id,time\nada,7,2026-11-20T10:00:00Z\n", "utf-8")
+    times = read_times(table, None)
+    assert times.of(["ada"], Person(login="ada")) is not None
+    assert times.of(["ada"], Person(login="ada", canvas="8")) is None

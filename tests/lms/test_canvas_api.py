@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import shlex
@@ -9,11 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grader.grades.gradebook import FEEDBACK, feedback_names, open_gradebook
 from grader.intake import read_roster
+from grader.lms.canvas import user_of
 from grader.records.faults import Unreachable
 from grader.records.rows import Person
 from tests.conftest import Grader
@@ -99,10 +102,12 @@ def test_a_class_is_fetched_over_pages_pauses_and_cuts_every_file_once_and_whole
     assert "waiting for 7 s" in stopped.err
     assert pauses[0] == 7
     written = {path.name for path in (here / "ps1" / "submissions").iterdir()}
-    assert len(written) == 20, "the cut file is not there at all"
+    assert len(written) == 39, "the cut file is not there at all, and those after it are"
+    assert "basics.py is missing" in stopped.err
+    assert (here / "ps1" / "roster.csv").exists()
     done = cold_grader(*FETCH, "ps1")
     assert (done.code, done.err) == (0, "")
-    assert "20 files fetched, 20 here already" in done.out
+    assert "1 file fetched, 39 here already" in done.out
     folder = here / "ps1" / "submissions"
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         f"x{chr(97 + n // 26)}{chr(97 + n % 26)}ann_{user}_{70_000 + n}_basics.py": canvas.files[
@@ -137,7 +142,7 @@ def test_the_printed_command_reads_what_was_fetched(
     )
     assert roster.find(Person(canvas="1002"), "somebody") == "s1002"
     times = (here / "my ps1" / "times.csv").read_text("utf-8")
-    assert times.splitlines()[:2] == ["student,id,time", "Ann Xaa,1000,2026-11-20T10:00:00Z"]
+    assert times.splitlines()[:2] == ["canvas id,time", "1000,2026-11-20T10:00:00Z"]
 
 
 def test_only_the_newest_attempt_is_kept(canvas: Canvas, here: Path, cold_grader: Grader) -> None:
@@ -210,6 +215,145 @@ def test_a_folder_of_something_else_stays(canvas: Canvas, here: Path, cold_grade
     assert "holds another assignment" in cold_grader(*FETCH, "ps1").err
 
 
+def test_a_classmates_number_as_id_or_name_takes_nobodys_time(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    for n in range(3):
+        time = f"2026-11-2{n}T10:00:00Z"
+        files = (f"{n}.py", f"def center(): ... # {n}\n".encode())
+        canvas.enrol(f"Ann {n}", f"{n}, Ann", files, submitted_at=time)
+    canvas.users[0] |= {"sis_user_id": "1001", "name": "s1001"}
+    canvas.users[1] |= {"login_id": "1002"}
+    done = cold_grader(*FETCH, "ps1")
+    command = shlex.split(done.out.splitlines()[-1])
+    assert cold_grader(*command[1:], "--course", TINY, "--dry-run").code == 0
+
+
+def test_a_student_called_anon_and_one_without_a_name_are_known_by_their_numbers(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = [canvas.enrol(name, name, ("basics.py", b"x = 1\n")) for name in ("Anon", "?")]
+    canvas.submissions[users[0]]["late"] = True
+    assert cold_grader(*FETCH, "ps1").code == 0
+    names = sorted(path.name for path in (here / "ps1" / "submissions").iterdir())
+    assert [user_of(name) for name in names] == [str(user) for user in reversed(users)]
+
+
+SUBMISSIONS = f"courses/{COURSE}/assignments/{ASSIGNMENT}/submissions"
+
+
+def test_texts_that_look_like_dates_and_odd_fields_are_no_errors(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    enrol_class(canvas, 1)
+    typed = {"submission_type": "online_text_entry", "body": "0001-01-01T00:00:00+05:00"}
+    canvas.enrol("Bob \ud800", "Bob", **typed)
+    canvas.enrol("99991231T235959-0500", "Cleo", ("99991231T235959-0500", b"x = 1\n"))
+    dan = canvas.enrol("Dan", "Dan", attachments=None, submission_comments=None)
+    canvas.users[3] |= {"enrollments": None, "sis_user_id": 4711, "id": str(dan)}
+    canvas.submissions[dan] |= {"user_id": str(dan)}
+    assert cold_grader(*FETCH, "ps1").code == 0
+    assert len([*(here / "ps1" / "submissions").iterdir()]) == 3
+    assert read_roster(here / "ps1" / "roster.csv").people[3].id == "4711"
+    write_book(here / "book", [dan])
+    assert cold_grader(*push("--yes")).code == 0
+    assert canvas.graded == [(dan, "2.5")]
+
+
+def test_a_record_that_cannot_be_read_is_named_and_the_others_are_fetched(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas, 2)
+    canvas.submissions[users[0]]["attachments"] = 5
+    done = cold_grader(*FETCH, "ps1")
+    assert done.code == 0
+    assert f"the entry {users[0]} has an unknown form" in done.err
+    assert len([*(here / "ps1" / "submissions").iterdir()]) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"5", b"null", b'"x"', b"[5]", b"<html>login</html>", b"", b"\xff", b"[" * 100_000,
+     b'{"id": NaN}', b'{"a": 1}', b"9" * 5000],
+)  # fmt: skip
+def test_an_answer_of_an_unknown_form_is_one_line(
+    canvas: Canvas, here: Path, cold_grader: Grader, answer: bytes
+) -> None:
+    enrol_class(canvas, 1)
+    write_book(here / "book", [1000])
+    for path in (SUBMISSIONS, SUBMISSIONS.rpartition("/")[0]):
+        canvas.raw = {path: answer}
+        for ran in (cold_grader(*FETCH, "ps1"), cold_grader(*push("--yes"))):
+            assert ran.code == 3
+            assert "gave an answer of an unknown form" in ran.err.splitlines()[-1]
+            assert len(ran.err) < 1000
+
+
+@pytest.mark.parametrize("more", ["/x?page=1", "http://[", "http://127.0.0.1:99999/x", "//h:p/"])
+def test_pages_that_never_end_or_have_no_address_are_one_line(
+    canvas: Canvas, here: Path, cold_grader: Grader, more: str
+) -> None:
+    address = canvas.url + f"/api/v1/{SUBMISSIONS}" if more.startswith("/x") else more
+    canvas.raw = {SUBMISSIONS: b"[]"}
+    canvas.headers = {"Link": f'<{address}>; rel="next"'}
+    stopped = cold_grader(*FETCH, "ps1")
+    assert (stopped.code, len(stopped.err.splitlines())) == (3, 1)
+    assert len(canvas.asked) < 5
+
+
+def test_an_attachment_that_cannot_be_fetched_keeps_no_other_back(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas, 5)
+    odd = [canvas.submissions[user]["attachments"][0] for user in users]
+    odd[0]["size"] += 1
+    odd[1]["url"] = "http://127.0.0.1:1/dead"
+    odd[2]["url"] = "http://files.example.edu/x"
+    odd[3]["url"] = "https://[/x"
+    done = cold_grader(*FETCH, "ps1")
+    assert done.code == 3
+    assert done.err.count("basics.py is missing") == 4
+    assert "4 files could not be fetched" in done.err.splitlines()[-1]
+    assert len([*(here / "ps1" / "submissions").iterdir()]) == 1
+    assert (here / "ps1" / "times.csv").exists()
+
+
+def test_a_fetch_stops_if_canvas_itself_answers_no_more(
+    canvas: Canvas, here: Path, cold_grader: Grader, pauses: list[float]
+) -> None:
+    enrol_class(canvas)
+    canvas.fail("GET", "/files/", "before", times=999)
+    canvas.fail("GET", f"/assignments/{ASSIGNMENT}$", "before", times=999, skip=1)
+    stopped = cold_grader(*FETCH, "ps1")
+    assert stopped.code == 3
+    assert "the assignment; ConnectionError" in stopped.err.splitlines()[-1]
+    assert len(pauses) < 20
+
+
+@pytest.mark.parametrize("place", ["http://[", "http://127.0.0.1:99999/", "http://127.0.0.1:x/"])
+def test_an_odd_redirection_is_one_line(
+    canvas: Canvas, here: Path, cold_grader: Grader, place: str
+) -> None:
+    (user,) = enrol_class(canvas, 1)
+    write_book(here / "book", [user])
+    canvas.moved = place
+    stopped = cold_grader(*FETCH, "ps1")
+    assert stopped.code == 3
+    assert "basics.py is missing" in stopped.err
+    stopped = cold_grader(*push("--feedback", "--yes"))
+    assert stopped.code == 3
+    assert "the upload of feedback-" in stopped.err.splitlines()[-1]
+
+
+def test_a_draft_that_a_killed_fetch_left_is_no_content(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    enrol_class(canvas, 1)
+    (here / "ps1").mkdir()
+    (here / "ps1" / ".canvas.json.99999999").write_text("{", "utf-8")
+    assert cold_grader(*FETCH, "ps1").code == 0
+
+
 # --- pushing -------------------------------------------------------------------------------------
 
 
@@ -230,7 +374,7 @@ def test_every_grade_and_every_page_arrives_once_however_often_the_line_is_cut(
     assert "run the same command again" in first.err
     # Cut off after the work, and no answer to the question whether it was done.
     canvas.fail("PUT", one.format(users[20]), "after")
-    canvas.fail("GET", f"/{users[20]}[?]", "502", times=3)
+    canvas.fail("GET", f"/{users[20]}[?]", "502", times=9, skip=1)
     second = cold_grader(*push("--feedback", "--yes"))
     assert (second.code, len(canvas.graded)) == (3, 21)
     third = cold_grader(*push("--feedback", "--yes"))
@@ -283,10 +427,22 @@ def test_the_csv_and_the_api_know_each_others_grades(
     done = cold_grader(*export, "--column", "Homework", "--course", TINY)
     assert "1 row filled in" in done.err
     assert ",3\n" in (here / "up.csv").read_text("utf-8")
-    canvas.submissions[users[0]] |= {"score": 3, "entered_score": 3}  # the file was imported
-    write_book(here / "book", users, points=0.25)
+    write_book(here / "book", users, points=0.25)  # nobody imported the file
     assert cold_grader(*push("--yes")).code == 0
     assert canvas.graded[2:] == [(users[0], "2.25")]
+
+
+def test_a_push_that_was_cut_before_its_grade_knows_the_grade_before_it(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    (user,) = enrol_class(canvas, 1)
+    for points, code in ((0.5, 0), (1, 3), (0.25, 0)):
+        write_book(here / "book", [user], points=points)
+        canvas.fail("PUT", f"/{user}$", "before", times=3 if code else 0)
+        assert cold_grader(*push("--yes")).code == code
+    assert canvas.graded == [(user, "2.5"), (user, "2.25")]
+    persons(canvas, user, score=2.5)  # the grade before the last is a person's wish now
+    assert "not from this gradebook" in cold_grader(*push("--yes")).out
 
 
 @pytest.mark.parametrize(("how", "done"), [("hang", 0), ("hang after", 1)])
@@ -354,7 +510,7 @@ def test_a_grade_that_canvas_does_not_take_is_reported(
     canvas.assignment["group_category_id"] = 9
     done = cold_grader(*push("--yes"))
     assert done.code == 2
-    assert "Canvas did not take the grade" in done.err
+    assert "Canvas stored another grade than the one that was sent" in done.err
     assert "the same grade, the one that is sent last" in done.err
 
 
@@ -369,6 +525,125 @@ def test_one_refused_student_does_not_stop_the_others(
     assert "sent to 2 students" in done.out
     assert f"student{users[1]}: Canvas refused it" in done.err
     assert [user for user, _ in canvas.graded] == [users[0], users[2]]
+
+
+def persons(canvas: Canvas, user: int, **changes: object) -> None:
+    """A person changes a submission in Canvas."""
+    score = changes.get("score")
+    canvas.submissions[user] |= {"score": score, "entered_score": score, **changes}
+
+
+def test_what_a_person_does_in_canvas_while_the_question_is_read_stays(
+    canvas: Canvas, here: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = enrol_class(canvas, 4)
+    write_book(here / "book", users)
+
+    def think(*_: object, **__: object) -> None:
+        persons(canvas, users[0], score=3.25)
+        persons(canvas, users[1], excused=True)
+        persons(canvas, users[2], score=2.5)  # the very same grade
+
+    monkeypatch.setattr("typer.confirm", think)
+    done = cold_grader(*push("--feedback"))
+    assert done.code == 2
+    assert done.err.count("somebody changed the grade meanwhile, so it stays") == 2
+    assert canvas.graded == [(users[3], "4")]
+    assert [user for user, _ in canvas.commented] == users[2:]
+    assert "not from this gradebook" in cold_grader(*push("--yes")).out
+
+
+@pytest.mark.parametrize(("how", "code"), [("before", 2), ("after", 0)])
+def test_an_excuse_is_sent_again_only_if_nobody_gave_a_grade_meanwhile(
+    canvas: Canvas,
+    here: Path,
+    cold_grader: Grader,
+    monkeypatch: pytest.MonkeyPatch,
+    how: canvas_server.How,
+    code: int,
+) -> None:
+    (user,) = enrol_class(canvas, 1)
+    write_book(here / "book", [user])
+    excuse = ("excuse", "book", f"student{user}", "--reason", "ill", "--course", TINY)
+    assert cold_grader(*excuse).code == 0
+    canvas.fail("PUT", f"/{user}$", how)
+    if how == "before":
+        zero = lambda _: persons(canvas, user, score=0.0)  # noqa: E731
+        monkeypatch.setattr("grader.lms.canvas_api.sleep", zero)
+    assert cold_grader(*push("--yes")).code == code
+    assert canvas.graded == [(user, "EX")] * (how == "after")
+
+
+def test_a_gradebook_that_changed_while_the_question_was_read_is_not_sent(
+    canvas: Canvas, here: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = enrol_class(canvas, 2)
+    write_book(here / "book", users)
+
+    def think(*_: object, **__: object) -> None:
+        write_book(here / "book", users, points=1)
+
+    monkeypatch.setattr("typer.confirm", think)
+    stopped = cold_grader(*push())
+    assert stopped.code == 2
+    assert "the gradebook changed meanwhile: run the same command again" in stopped.err
+    assert canvas.graded == []
+
+
+@pytest.mark.parametrize("kind", ["pass_fail", "gpa_scale", "letter_grade", "not_graded"])
+def test_an_assignment_without_points_gets_nothing(
+    canvas: Canvas, here: Path, cold_grader: Grader, kind: str
+) -> None:
+    write_book(here / "book", enrol_class(canvas, 2))
+    canvas.assignment["grading_type"] = kind
+    refused = cold_grader(*push("--yes"))
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert "display the grade as points in the assignment's settings" in refused.err
+    assert canvas.graded == []
+
+
+def test_a_student_whom_the_teacher_may_not_grade_does_not_stop_the_others(
+    canvas: Canvas, here: Path, cold_grader: Grader
+) -> None:
+    users = enrol_class(canvas, 5)
+    write_book(here / "book", users)
+    canvas.fail("PUT", f"/{users[0]}$", "forbidden")
+    done = cold_grader(*push("--yes"))
+    assert done.code == 2
+    assert "sent to 4 students" in done.out
+    assert [user for user, _ in canvas.graded] == users[1:]
+    write_book(here / "book", users, points=1)
+    canvas.fail("PUT", "/submissions", "forbidden", times=9)
+    stopped = cold_grader(*push("--yes"))
+    assert stopped.code == 2
+    assert "only a teacher of the course may" in stopped.err.splitlines()[-1]
+    assert canvas.faults[-1].times == 6, "three students were tried"
+
+
+def test_a_dry_run_changes_nothing_and_ctrl_c_at_the_question_is_told_apart_from_a_no(
+    canvas: Canvas, here: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (user,) = enrol_class(canvas, 1)
+    write_book(here / "book", [user])
+    canvas.fail("PUT", f"/{user}$", "after")
+    canvas.fail("GET", f"/{user}[?]", "502", times=9, skip=1)
+    assert cold_grader(*push("--yes")).code == 3
+    before = (here / "book" / "grades.db").read_bytes()
+    canvas.submissions[user] |= {"late": True, "points_deducted": 0}
+    dry = cold_grader(*push("--dry-run"))
+    assert f"Canvas itself may take points off late work: student{user}" in dry.err
+    assert (here / "book" / "grades.db").read_bytes() == before
+    write_book(here / "book", [user], points=1)
+
+    class Stopped(io.StringIO):
+        def readline(self, *_: object) -> Any:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stdin", Stopped())
+    assert cold_grader(*push()).code == 130
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert cold_grader(*push()).code == 1
+    assert canvas.graded == [(user, "2.5")]
 
 
 # --- the token, and errors -----------------------------------------------------------------------
@@ -407,7 +682,7 @@ def test_an_error_keeps_no_token(canvas: Canvas) -> None:
     api = Api(canvas.url, TOKEN, print)
     canvas.fail("GET", "/courses", "before", times=3)
     with pytest.raises(Unreachable) as caught:
-        api.course(COURSE)
+        api.one("course", f"courses/{COURSE}", dict)
     error: BaseException | None = caught.value
     while error is not None:
         request = getattr(error, "request", None)
@@ -448,7 +723,7 @@ def test_a_page_of_a_list_at_another_host_is_not_asked(
     [
         ("401", "it expired, or it is of another Canvas"),
         ("forbidden", "only a teacher of the course may"),
-        ("404", "Canvas knows no course 12"),
+        ("404", "Canvas does not know assignment 345 in course 12"),
     ],
 )
 def test_each_refusal_is_one_line_that_says_what_to_do(
@@ -469,6 +744,10 @@ def test_without_a_token_an_address_or_the_library_a_line_says_what_to_do(
         assert (ran.code, len(ran.err.splitlines())) == (2, 1)
         return ran.err
 
+    long = ".".join(["a" * 60] * 5)
+    for url in ("https://h:port", "https://h:99999", "https://[", "https://a b", f"https://{long}",
+                "https://h\n", f"https://{'a' * 64}.edu", "ftp://h"):  # fmt: skip
+        assert "is no address of a Canvas" in line("--url", url + "/x")
     assert "the token is not sent unencrypted" in line("--url", "http://canvas.example.edu")
     assert TOKEN not in line("--url", f"https://{TOKEN}@canvas.example.edu")
     monkeypatch.setenv("CANVAS_TOKEN", f"{TOKEN}\n2")
@@ -478,6 +757,12 @@ def test_without_a_token_an_address_or_the_library_a_line_says_what_to_do(
     monkeypatch.setattr("keyring.get_password", lambda *about: asked.append(about))
     assert "keyring set attention-grader 127.0.0.1" in line()
     assert asked == [("attention-grader", "127.0.0.1")]
+
+    def broken(*_: str) -> None:
+        raise ModuleNotFoundError("no such keyring")
+
+    monkeypatch.setattr("keyring.get_password", broken)
+    assert "keyring set attention-grader 127.0.0.1" in line()
     monkeypatch.delenv("CANVAS_URL")
     assert "where is your Canvas?" in line()
     monkeypatch.delitem(sys.modules, "grader.lms.canvas_api")

@@ -35,6 +35,7 @@ class Fault:
     path: str  # a regular expression
     how: How
     times: int = 1
+    skip: int = 0  # so many requests of this kind do not fail
 
 
 @dataclass
@@ -53,21 +54,27 @@ class Canvas:
     foreign: list[tuple[str, str | None]] = field(default_factory=list)  # path, authorization
     faults: list[Fault] = field(default_factory=list)
     deaf: bool = False  # whether grades are accepted, and forgotten
+    raw: dict[str, bytes] = field(default_factory=dict)  # answers instead of the usual, by path
+    headers: dict[str, str] = field(default_factory=dict)  # of the answers in `raw`
+    moved: str = ""  # where files are said to be
     url: str = ""
     files_url: str = ""
     hanging: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def fail(self, method: str, path: str, how: How, times: int = 1) -> None:
-        """Let the next requests of this kind fail."""
-        self.faults.append(Fault(method, path, how, times))
+    def fail(self, method: str, path: str, how: How, times: int = 1, skip: int = 0) -> None:
+        """Let the next requests of this kind fail, after some that do not."""
+        self.faults.append(Fault(method, path, how, times, skip))
 
     def fault(self, method: str, path: str) -> How | None:
         """The failure that this request meets."""
         with self.lock:
             for one in self.faults:
                 if one.method == method and one.times and re.search(one.path, path):
+                    if one.skip:
+                        one.skip -= 1
+                        continue
                     one.times -= 1
                     return one.how
         return None
@@ -201,7 +208,7 @@ class _Files(_Handler):
         self.canvas.files[number] = parts[-1].get_payload(decode=True)
         name = self.canvas.names[number] = parts[-1].get_filename()
         done = f"{self.canvas.url}/api/v1/files/{number}/create_success?name={name}"
-        return 303, b"", {"Location": done}
+        return 303, b"", {"Location": self.canvas.moved or done}
 
 
 class _Api(_Handler):
@@ -212,13 +219,16 @@ class _Api(_Handler):
         canvas.asked.append(f"{self.command} {self.path}")
         parts = urlsplit(self.path)
         if match := re.fullmatch(r"/files/(\d+)/download", parts.path):
-            return 302, b"", {"Location": f"{canvas.files_url}/kept/{match[1]}"}
+            place = canvas.moved or f"{canvas.files_url}/kept/{match[1]}"
+            return 302, b"", {"Location": place}
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             return 401, b'{"errors":[{"message":"Invalid access token."}]}', {
                 "WWW_Authenticate": "Bearer"
             }  # fmt: skip
         query = parse_qs(parts.query)
         path = parts.path.removeprefix("/api/v1/")
+        if path in canvas.raw and self.command == "GET":
+            return 200, canvas.raw[path], canvas.headers
         course = f"courses/{COURSE}"
         one = f"{course}/assignments/{ASSIGNMENT}"
         if match := re.fullmatch(r"files/(\d+)/create_success", path):
@@ -250,7 +260,7 @@ class _Api(_Handler):
         return 200, json.dumps(data).encode(), {}
 
     def all_submissions(self) -> list[Any]:
-        users = {user["id"]: user for user in self.canvas.users}
+        users = {int(user["id"]): user for user in self.canvas.users}
         return [{**one, "user": users[n]} for n, one in self.canvas.submissions.items()]
 
     def submission(
