@@ -24,7 +24,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
-from grader.cli.conversation import OverwriteAllOption, OverwriteOption, exported_part, left_out
+from grader.cli.conversation import OverwriteAllOption, OverwriteOption, exported_part, not_exported
 from grader.cli.tables import table_console
 from grader.feedback.terminal import progress, safe
 from grader.lms.canvas import SYSTEM
@@ -35,7 +35,7 @@ from grader.records.rows import counted, number
 if TYPE_CHECKING:
     from grader.grades.gradebook import Gradebook
     from grader.lms.canvas_api import Api
-    from grader.lms.canvas_push import Plan
+    from grader.lms.canvas_push import PushPlan
 
 canvas = typer.Typer(
     no_args_is_help=True,
@@ -75,10 +75,10 @@ def canvas_fetch(
     Only each student's newest attempt is fetched. If it is interrupted, run the same command again:
     files that are there are kept.
     """
-    from grader.lms.canvas_api import connected
+    from grader.lms.canvas_api import canvas_at
     from grader.lms.canvas_fetch import ROSTER, SUBMISSIONS, TIMES, fetch, list_submissions
 
-    api = connected(url, _tell)
+    api = canvas_at(url, _tell)
     listing = list_submissions(api, place, number_there)
     console, files = Console(stderr=True), len(listing.items)
     with progress(console, "fetching", files, first="fetching") as advance:
@@ -129,7 +129,7 @@ def canvas_push(
     from grader.grades.gradebook import alone, existing_gradebook
     from grader.grades.lookup import find_student
     from grader.grades.remarks import remarks
-    from grader.lms.canvas_api import connected
+    from grader.lms.canvas_api import canvas_at
     from grader.lms.canvas_push import plan
 
     opened = instructors_course(course)
@@ -139,12 +139,12 @@ def canvas_push(
         given = totals(rows, what)
         chosen = frozenset(find_student(rows, name).student for name in overwrite or ())
         pages = _pages(book) if feedback else {}
-        api = connected(url, _tell)
+        api = canvas_at(url, _tell)
         where = (place, number_there)
         planned = plan(api, where, book, given, pages, chosen, overwrite_all)
         table_console().print(_table(planned))
         about = (*unjudged(given.rows), *remarks(given.rows, book.policy))
-        for line in (*planned.notes, *about, *left_out(rows, given.rows)):
+        for line in (*planned.notes, *about, *not_exported(rows, given.rows)):
             _tell(line)
         acting = [step for step in planned.steps if step.acts]
         if not dry_run:
@@ -170,7 +170,7 @@ def _confirm(question: str) -> None:
         raise
 
 
-def _carry_out(api: Api, planned: Plan, book: Gradebook, count: int) -> None:
+def _carry_out(api: Api, planned: PushPlan, book: Gradebook, count: int) -> None:
     from grader.lms.canvas_push import carry_out
 
     with progress(Console(stderr=True), "sending", count, first="sending") as advance:
@@ -195,7 +195,7 @@ def _pages(book: Gradebook) -> dict[str, Path]:
     return pages
 
 
-def _table(planned: Plan) -> Table:
+def _table(planned: PushPlan) -> Table:
     table = Table(title=safe(planned.column), title_justify="left", box=box.SIMPLE_HEAD)
     for title in ("student", "there", "new", "page", "left unchanged"):
         table.add_column(title, justify="right" if title in ("there", "new") else "left")

@@ -374,12 +374,12 @@ def export(
                 book.remember_export(to, filled.push.column, filled.push.written)
         policy = book.policy
     about = remarks(given.rows, policy)
-    for line in (*notes, *unjudged(given.rows), *about, *left_out(rows, given.rows)):
+    for line in (*notes, *unjudged(given.rows), *about, *not_exported(rows, given.rows)):
         print(safe(line), file=sys.stderr)
     print(written_to, end="")
 
 
-def left_out(rows: Sequence[Row], exported: Sequence[Row]) -> Iterator[str]:
+def not_exported(rows: Sequence[Row], exported: Sequence[Row]) -> Iterator[str]:
     """A line about points that belong to the whole gradebook, if only a part is exported."""
     lost = [
         row.student

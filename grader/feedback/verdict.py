@@ -16,9 +16,9 @@ from grader.course.statements import BUILT_IN, UNCHECKED
 from grader.records.grade import (
     ENGINE_CHECKS,
     EXISTS,
+    CodeLocation,
     ExerciseResult,
     Picture,
-    Position,
     TestResult,
     TestStatus,
 )
@@ -102,7 +102,7 @@ class Finding:
     message: str
     mistake: Mistake | None
     picture: Picture | None
-    position: Position | None  # the student's line: see `TestResult.position`
+    position: CodeLocation | None  # the student's line: see `TestResult.position`
     is_best_picture: bool  # whether to show this picture if only one is shown
 
     @property
@@ -179,12 +179,12 @@ class Verdict:
         return self.solved_before and not self.solved
 
     @property
-    def definition(self) -> Position | None:
+    def definition(self) -> CodeLocation | None:
         """The first line of the definition that counts."""
         return next((f.position for f in self.findings if f.name == EXISTS), None)
 
     @property
-    def at_fault(self) -> Position | None:
+    def at_fault(self) -> CodeLocation | None:
         """The student's line that the first failed test blames; None if no test blames a line."""
         own = (f.position for f in self.wrong if f.name != EXISTS)
         return next(filter(None, own), None)

@@ -36,10 +36,10 @@ from grader.records.grade import (
     OPERATIONS,
     SIGNATURE,
     WRONG,
+    CodeLocation,
     ExerciseResult,
     Grade,
     Picture,
-    Position,
     SubmissionStatus,
     TestResult,
     TestStatus,
@@ -416,8 +416,8 @@ def _there(status: TestStatus, message: str | None, place: wire.Place | None = N
     )
 
 
-def _position(place: wire.Place | None) -> Position | None:
-    return Position(place.file, place.line, place.cell) if place is not None else None
+def _position(place: wire.Place | None) -> CodeLocation | None:
+    return CodeLocation(place.file, place.line, place.cell) if place is not None else None
 
 
 def _signature(found: wire.Found, contract: Contract, users: Sequence[str]) -> TestResult:

@@ -34,7 +34,7 @@ from grader.lms.sheets import (
     filled_in,
     written_anew,
 )
-from grader.lms.system import Feedback, Filled, Returned, System, Table, Totals
+from grader.lms.system import Feedback, FeedbackFiles, Filled, System, Table, Totals
 from grader.records.faults import CallError
 from grader.records.files import zipped
 from grader.records.rows import Person, Row, csv_line, number
@@ -327,5 +327,7 @@ SYSTEM = System(
     "Canvas",
     downloads=Downloads("Canvas", _made, _uploads),
     grades=Table("canvas.csv", _fresh, _filled),
-    returned=Returned(_returned, "in Canvas: Gradebook, the assignment's menu, Upload Submissions"),
+    returned=FeedbackFiles(
+        _returned, "in Canvas: Gradebook, the assignment's menu, Upload Submissions"
+    ),
 )

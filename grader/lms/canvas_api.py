@@ -62,11 +62,11 @@ T = TypeVar("T")
 Field = tuple[str, str | int]  # a name and a value in a request
 
 
-class Refused(CallError):
+class CanvasRefused(CallError):
     """Canvas refused a single request; the text gives the reason."""
 
 
-class NotAllowed(Refused):
+class NotAllowed(CanvasRefused):
     """The token's owner lacks the right to do this."""
 
 
@@ -156,7 +156,7 @@ def _seconds(asked: str, turn: int) -> float:
 
 
 class Api:
-    """A connection to one Canvas, with the rights of the token's owner; see `connected`."""
+    """A connection to one Canvas, with the rights of the token's owner; see `canvas_at`."""
 
     def __init__(self, url: str, token: str, tell: Tell, pause: Pause | None = None) -> None:
         self.url = url
@@ -226,8 +226,8 @@ class Api:
         """Turn the errors of a request about `what` into exceptions with one clear line.
 
         Raises `CallError` for a wrong token, its subclasses `NotAllowed` for missing rights and
-        `Refused` if only this request was wrong, and `Unreachable` if it is unknown whether the
-        work was done.
+        `CanvasRefused` if only this request was wrong, and `Unreachable` if it is unknown whether
+        the work was done.
         """
         try:
             yield
@@ -243,12 +243,12 @@ class Api:
                 f"Canvas. Canvas says: {self._said(error)}"
             ) from None
         except exceptions.ResourceDoesNotExist:
-            raise Refused(
+            raise CanvasRefused(
                 f"Canvas does not know {what}, or hides it from the token's owner; the numbers are "
                 "in the address of the assignment's page: /courses/COURSE/assignments/ASSIGNMENT"
             ) from None
         except (exceptions.BadRequest, exceptions.Conflict, exceptions.UnprocessableEntity) as e:
-            raise Refused(f"Canvas refused it ({what}): {self._said(e)}") from None
+            raise CanvasRefused(f"Canvas refused it ({what}): {self._said(e)}") from None
         except (exceptions.CanvasException, requests.RequestException) as error:
             raise Unreachable(
                 f"{self.url} gave no whole answer ({what}; {type(error).__name__}): run the same "
@@ -285,7 +285,7 @@ class Api:
             if answer.status_code >= 400:
                 if answer.status_code in BUSY:
                     raise requests.ConnectionError
-                raise Refused(f"it cannot be downloaded (status {answer.status_code})")
+                raise CanvasRefused(f"it cannot be downloaded (status {answer.status_code})")
             try:
                 # read1 returns what is there, so that a slow host cannot delay the look at the
                 # clock.
@@ -356,7 +356,7 @@ class _Uploaded(msgspec.Struct):
     id: int
 
 
-def connected(url: str | None, tell: Tell) -> Api:
+def canvas_at(url: str | None, tell: Tell) -> Api:
     """Connect to Canvas at an address, or at the one in the environment.
 
     `tell` gets a line when a pause begins. Raises `CallError` if the address or the token is

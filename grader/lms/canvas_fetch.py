@@ -19,7 +19,7 @@ from grader.intake.files import MAX_ARCHIVE, MAX_FILE, MAX_FILES
 from grader.intake.names import ARCHIVES, shown, suffix, well_formed
 from grader.intake.roster import NOBODYS
 from grader.lms.canvas import user_of
-from grader.lms.canvas_api import Api, Refused
+from grader.lms.canvas_api import Api, CanvasRefused
 from grader.records.faults import CallError, Unreachable
 from grader.records.files import remove_left, write_whole
 from grader.records.rows import called, counted, csv_line
@@ -86,7 +86,7 @@ class _Group(msgspec.Struct):
     users: list[User] | None = None
 
 
-class Assignment(msgspec.Struct):
+class CanvasAssignment(msgspec.Struct):
     """An assignment of a course in Canvas."""
 
     id: int
@@ -114,7 +114,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Listing:
+class Inventory:
     """What Canvas has of an assignment."""
 
     path: str  # of the assignment, below the API's address
@@ -141,10 +141,10 @@ def path_of(course: int, number: int) -> str:
     return f"courses/{course}/assignments/{number}"
 
 
-def find_assignment(api: Api, course: int, number: int) -> Assignment:
+def find_assignment(api: Api, course: int, number: int) -> CanvasAssignment:
     """An assignment; raises `CallError` if its students are anonymous, and as `Api.asking` does."""
     what = f"assignment {number} in course {course}"
-    found = api.one(what, path_of(course, number), Assignment)
+    found = api.one(what, path_of(course, number), CanvasAssignment)
     if found.anonymize_students:
         raise CallError(
             f"{shown(found.name)!r} is graded anonymously, so Canvas hides whose a submission is: "
@@ -153,7 +153,7 @@ def find_assignment(api: Api, course: int, number: int) -> Assignment:
     return found
 
 
-def list_submissions(api: Api, course: int, number: int) -> Listing:
+def list_submissions(api: Api, course: int, number: int) -> Inventory:
     """Ask Canvas for the submissions, people, sections and groups of an assignment."""
     assignment, its = find_assignment(api, course, number), f"courses/{course}/"
     users, where = ("include[]", "user"), f"{path_of(course, number)}/submissions"
@@ -176,7 +176,7 @@ def list_submissions(api: Api, course: int, number: int) -> Listing:
         for group in api.every("the list of groups", f"{its}groups", _Group, members):
             if group.group_category_id == assignment.group_category_id:
                 groups |= {user.id: group.name or "" for user in group.users or ()}
-    return Listing(
+    return Inventory(
         path_of(course, number),
         {"url": api.url, "course": course, "assignment": number},
         _items(submissions, {user.id: user for user in people}),
@@ -255,7 +255,7 @@ def _times(submissions: Sequence[_Submission]) -> str:
     return "".join(lines)
 
 
-def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> Fetched:
+def fetch(api: Api, listing: Inventory, to: Path, advance: Callable[[], None]) -> Fetched:
     """Write a listing into a folder, and call `advance` after each file.
 
     A file that cannot be downloaded does not keep the others back. Raises `CallError` if the folder
@@ -288,13 +288,13 @@ def fetch(api: Api, listing: Listing, to: Path, advance: Callable[[], None]) -> 
             try:
                 write_whole(path, item.text or _content(api, item.attachment, what))
                 new += 1
-            except Refused as error:
+            except CanvasRefused as error:
                 left_out.append(f"{what} is left out: {error}")
             except Unreachable as error:
                 left_out.append(f"{what} is missing: {error}")
                 failed += 1
                 # Go on if only this file's host does not answer: this raises if Canvas does not.
-                api.one("the assignment", listing.path, Assignment)
+                api.one("the assignment", listing.path, CanvasAssignment)
         advance()
     return Fetched(new, kept, len(old), failed, left_out)
 
@@ -306,7 +306,7 @@ def _is_there(path: Path, item: Item, size: int | None) -> bool:
     return item.attachment is not None or path.read_bytes() == item.text
 
 
-def _begin(to: Path, listing: Listing) -> None:
+def _begin(to: Path, listing: Inventory) -> None:
     """Create the folder, and remember whose it is; refuse the folder of anything else."""
     origin = msgspec.json.encode(listing.origin)
     mark = to / ORIGIN
@@ -330,5 +330,5 @@ def _too_much(item: Item, size: int | None, files: int) -> str:
 
 def _content(api: Api, attachment: Attachment | None, what: str) -> bytes:
     if attachment is None or attachment.size is None or not attachment.url:
-        raise Refused("Canvas gives no address for it")
+        raise CanvasRefused("Canvas gives no address for it")
     return api.download(attachment.url, attachment.size, what)

@@ -23,7 +23,7 @@ from grader.grades.exported import BEGUN, DONE, Mark, Past, Push, Written, alike
 from grader.grades.gradebook import Gradebook
 from grader.intake.names import shown
 from grader.lms.canvas import SYSTEM, about_points, directory_of
-from grader.lms.canvas_api import TRIES, Api, Field, NotAllowed, Refused
+from grader.lms.canvas_api import TRIES, Api, CanvasRefused, Field, NotAllowed
 from grader.lms.canvas_fetch import Attachment, User, find_assignment, path_of
 from grader.lms.sheets import missing
 from grader.lms.system import Totals
@@ -77,7 +77,7 @@ class _State(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Step:
+class PushStep:
     """What happens to one student in Canvas, and what is there."""
 
     student: str
@@ -96,10 +96,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PushPlan:
     """A push before it is done."""
 
-    steps: Sequence[Step]
+    steps: Sequence[PushStep]
     column: str
     notes: Sequence[str]
     written: Mapping[str, Written]
@@ -116,7 +116,7 @@ def plan(
     pages: Mapping[str, Path],
     overwrite: Collection[str] = (),
     overwrite_all: bool = False,
-) -> Plan:
+) -> PushPlan:
     """Decide about each student of an assignment; `place` is the course's number, and its own.
 
     `pages` are the pages to send, by student. Raises `CallError` if no student of the gradebook is
@@ -169,7 +169,7 @@ def plan(
           * bool(doubled)),
         *missing(totals.rows, rows, "Canvas"),
     ]  # fmt: skip
-    return Plan(steps, column, notes, push.written, _settled(known, targets), targets, path)
+    return PushPlan(steps, column, notes, push.written, _settled(known, targets), targets, path)
 
 
 def _settled(known: Mapping[str, Written], targets: Mapping[str, _State]) -> Mapping[str, Written]:
@@ -183,7 +183,7 @@ def _settled(known: Mapping[str, Written], targets: Mapping[str, _State]) -> Map
 
 def _step(
     row: Row, points: float | None, state: _State, push: Push, pages: Mapping[str, Path]
-) -> Step:
+) -> PushStep:
     student, there, why = row.student, state.mark, ""
     by_hand = "not from this gradebook: --overwrite NAME replaces it"
     page = None
@@ -204,7 +204,7 @@ def _step(
         if page is not None and state.has(page_name(page)):
             page = None
     name = called(student, shown(row.person.name))
-    return Step(student, name, there, bool(state.excused), points, writes, page, why)
+    return PushStep(student, name, there, bool(state.excused), points, writes, page, why)
 
 
 def page_name(page: Path) -> str:
@@ -213,7 +213,9 @@ def page_name(page: Path) -> str:
     return f"feedback-{digest}.html"
 
 
-def carry_out(api: Api, plan: Plan, book: Gradebook, advance: Callable[[], None]) -> Iterator[str]:
+def carry_out(
+    api: Api, plan: PushPlan, book: Gradebook, advance: Callable[[], None]
+) -> Iterator[str]:
     """Send what the plan says, and yield a line for each student whom Canvas refused.
 
     Each grade is remembered in the gradebook as soon as it is there. Raises `CallError` if Canvas
@@ -229,12 +231,12 @@ def carry_out(api: Api, plan: Plan, book: Gradebook, advance: Callable[[], None]
             if forbidden == count == HOPELESS:
                 raise
             yield f"{step.name}: {error}"
-        except Refused as error:
+        except CanvasRefused as error:
             yield f"{step.name}: {error}"
         advance()
 
 
-def _send(api: Api, plan: Plan, step: Step, book: Gradebook) -> None:
+def _send(api: Api, plan: PushPlan, step: PushStep, book: Gradebook) -> None:
     """Send a student's grade and page in one request.
 
     Before each try, look what is there: a person may have changed it since the plan was made.
@@ -246,7 +248,7 @@ def _send(api: Api, plan: Plan, step: Step, book: Gradebook) -> None:
         try:
             state = api.one(f"the submission of {step.name}", path, _State, *SEEN)
             if not _is_done(step, state) and state.seen != before.seen:
-                raise Refused("somebody changed the grade meanwhile, so it stays")
+                raise CanvasRefused("somebody changed the grade meanwhile, so it stays")
             changes = _changes(api, step, state, path)
             if changes:
                 if written is not None:
@@ -265,14 +267,14 @@ def _send(api: Api, plan: Plan, step: Step, book: Gradebook) -> None:
             return
 
 
-def _is_done(step: Step, state: _State) -> bool:
+def _is_done(step: PushStep, state: _State) -> bool:
     """Whether a student's grade or excuse is in Canvas."""
     if step.new is None:
         return bool(state.excused)
     return not state.excused and alike(state.mark, step.new)
 
 
-def _changes(api: Api, step: Step, state: _State, path: str) -> list[Field]:
+def _changes(api: Api, step: PushStep, state: _State, path: str) -> list[Field]:
     """What a student's submission still lacks, as the fields of a request."""
     changes: list[Field] = []
     if step.writes and not _is_done(step, state):

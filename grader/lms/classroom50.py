@@ -28,7 +28,7 @@ from grader.feedback.verdict import Verdict, verdict_of
 from grader.intake import read_submission
 from grader.intake.downloads import Downloads, Upload, most_of
 from grader.intake.files import FileItem, decoded
-from grader.lms.markdown import block, failures, paragraphs, plain
+from grader.lms.markdown import block, failures, in_markdown, in_paragraphs
 from grader.lms.system import Bundle, Host, System
 from grader.records.faults import CallError, HostFault
 from grader.records.files import write_whole
@@ -62,7 +62,7 @@ class Entry(msgspec.Struct, frozen=True, rename="kebab"):
     max_score: int
 
 
-class Result(msgspec.Struct, frozen=True):
+class RunnerResult(msgspec.Struct, frozen=True):
     """The content of ``result.json``; the runner itself sets the owner, the type and the time."""
 
     classroom: str
@@ -80,7 +80,7 @@ class Result(msgspec.Struct, frozen=True):
     schema: str = "classroom50/result/v1"
 
 
-def entries(course: Course, results: Sequence[ExerciseResult]) -> tuple[Entry, ...]:
+def exercise_entries(course: Course, results: Sequence[ExerciseResult]) -> tuple[Entry, ...]:
     """An entry for each assigned exercise; those without a result have no points."""
     counted = {one.name: one for one in counted_elsewhere(results, course.worth, course.shares)}
     return tuple(
@@ -94,11 +94,11 @@ def _entry(name: str, most: int, result: ExerciseResult | None) -> Entry:
     return Entry(name, result.solved, min(thousandths(result.points), most), most)
 
 
-def _result(tests: tuple[Entry, ...]) -> Result:
+def _result(tests: tuple[Entry, ...]) -> RunnerResult:
     def given(name: str) -> str:
         return os.environ.get(name) or _not_in_the_runner(name)
 
-    return Result(
+    return RunnerResult(
         classroom=given("CLASSROOM"),
         assignment=given("ASSIGNMENT"),
         assignment_type=os.environ.get("ASSIGNMENT_TYPE") or "individual",
@@ -131,7 +131,7 @@ def release_body(
     `unread` has a line for each file that was not read.
     """
     begun = [one for one in verdicts if one.state == "unsolved"]
-    parts = [f"# {plain(summary)}", ELSEWHERE, *[_table(course, verdicts)] * bool(verdicts)]
+    parts = [f"# {in_markdown(summary)}", ELSEWHERE, *[_table(course, verdicts)] * bool(verdicts)]
     if unread:
         parts += [UNREAD, block("\n".join(unread[:MOST_UNREAD]))]
     left = MOST_OF_BODY
@@ -142,7 +142,7 @@ def release_body(
             parts.append(MORE)
             break
         parts.append(text)
-    return paragraphs(*parts) + "\n"
+    return in_paragraphs(*parts) + "\n"
 
 
 def _table(course: Course, verdicts: Sequence[Verdict]) -> str:
@@ -154,7 +154,7 @@ def _table(course: Course, verdicts: Sequence[Verdict]) -> str:
             for state in ("solved", "unsolved", "untouched")
         ]
         if own:
-            rows.append(f"| {' | '.join([plain(unit.title), *counts])} |")
+            rows.append(f"| {' | '.join([in_markdown(unit.title), *counts])} |")
     return "\n".join(rows)
 
 
@@ -196,7 +196,7 @@ def _report(
     unread: Sequence[str],
     problem: str = "",
 ) -> None:
-    tests = entries(course, results)
+    tests = exercise_entries(course, results)
     result = _result(tests)
     verdicts = [*map(verdict_of, results)]
     solved = sum(test.passed for test in tests)
@@ -251,7 +251,7 @@ def _no_commands() -> Iterator[None]:
 
 SCORES = "scores.csv"
 COLUMNS = ("username", "datetime", "submission_tag")
-Lines = Mapping[str, Sequence[dict[str, str]]]  # by username in lower case
+TableLines = Mapping[str, Sequence[dict[str, str]]]  # by username in lower case
 
 
 def _made(names: Collection[str]) -> Collection[str]:
@@ -286,7 +286,7 @@ def _uploads(items: Sequence[FileItem], _units: Collection[str]) -> list[Upload]
     return found + [_upload(who, [who], {}, lines) for who in lines if who not in seen]
 
 
-def _team(who: str, lines: Lines) -> list[str]:
+def _team(who: str, lines: TableLines) -> list[str]:
     """The students whose submissions are those of a clone: its owner, and the owner's team."""
     own = {_address(line) for line in lines.get(who.casefold(), ())} - {None}
     others = [
@@ -314,7 +314,9 @@ def _stem(clones: Sequence[str], usernames: Sequence[str]) -> str:
     return stems.most_common(1)[0][0] if stems else ""
 
 
-def _upload(who: str, team: Sequence[str], files: Mapping[str, FileItem], lines: Lines) -> Upload:
+def _upload(
+    who: str, team: Sequence[str], files: Mapping[str, FileItem], lines: TableLines
+) -> Upload:
     own = lines.get(who.casefold(), ())
     submitted = [line for line in own if line["submission_tag"]]
     times = [*filter(None, (_time(line["datetime"]) for line in submitted))]

@@ -21,7 +21,7 @@ from grader.feedback.visible import for_students
 from grader.intake import read_submission
 from grader.intake.downloads import Downloads, Upload
 from grader.intake.files import FileItem
-from grader.lms.markdown import block, decided, explained, paragraphs
+from grader.lms.markdown import block, decided, explained, in_paragraphs
 from grader.lms.system import Bundle, Host, ResultFiles, System, grade_one
 from grader.records.bundles import bundled, require_free, write_sums
 from grader.records.faults import CallError, HostFault
@@ -197,7 +197,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
     return Results(
         round(sum(exercise.points for exercise in exercises), 3),
         float(round(grade.seconds)),  # its digits would tell a submission about the machine
-        paragraphs(ABOUT_FILES, block("\n".join(about_files))) if about_files else "",
+        in_paragraphs(ABOUT_FILES, block("\n".join(about_files))) if about_files else "",
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
         tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, verdict_of(each))),
     )
@@ -211,7 +211,7 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
     lines = [line for line in row.lines if line.kind != "computed"]
     if row.total is None or not (lines or row.comments):
         return results
-    output = paragraphs(*decided(row, scale), results.output)
+    output = in_paragraphs(*decided(row, scale), results.output)
     points = sum(scaled(line.points, scale) for line in lines)
     score = max(0.0, round(results.score + points, 3))
     return msgspec.structs.replace(results, score=score, output=output)

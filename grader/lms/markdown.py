@@ -25,9 +25,9 @@ FOLLOWING = (
 def explained(finding: Finding) -> str:
     """What a finding says, with its picture if that is the exercise's best."""
     mistake, picture = finding.mistake, finding.picture if finding.is_best_picture else None
-    return paragraphs(
-        f"**{plain(mistake.heading)}**" if mistake else "",
-        f"*{plain(mistake.hint)}*" if mistake and mistake.hint else "",
+    return in_paragraphs(
+        f"**{in_markdown(mistake.heading)}**" if mistake else "",
+        f"*{in_markdown(mistake.hint)}*" if mistake and mistake.hint else "",
         finding.wording.sentence,
         block(finding.message),
         block(drawn(picture, width=WIDTH) or "") if picture else "",
@@ -40,8 +40,8 @@ def failures(verdict: Verdict) -> str:
     titles: dict[str, str] = {}
     for finding in verdict.wrong:
         titles.setdefault(explained(finding), finding.title)
-    checks = (f"### {plain(title)}\n\n{text}" for text, title in titles.items())
-    return paragraphs(f"## `{verdict.exercise}`", *checks)
+    checks = (f"### {in_markdown(title)}\n\n{text}" for text, title in titles.items())
+    return in_paragraphs(f"## `{verdict.exercise}`", *checks)
 
 
 def decided(row: Row, scale: float = 1.0) -> Iterator[str]:
@@ -54,21 +54,22 @@ def decided(row: Row, scale: float = 1.0) -> Iterator[str]:
         if line.kind != "computed":
             yield _said(line, scaled(line.points, scale), row)
     for text in row.limits:
-        yield f"In points of the course: {plain(text)}"
+        yield f"In points of the course: {in_markdown(text)}"
     for one in row.comments:
-        yield paragraphs(f"A comment{f' on {one.part}' if one.part else ''}:", block(one.text))
+        yield in_paragraphs(f"A comment{f' on {one.part}' if one.part else ''}:", block(one.text))
 
 
 def _said(line: Line, points: float, row: Row) -> str:
     if line.kind == "late":
-        return f"{plain(row.lateness.words if row.lateness else 'late').capitalize()}: {points:+g}"
+        words = row.lateness.words if row.lateness else "late"
+        return f"{in_markdown(words).capitalize()}: {points:+g}"
     correction = row.correction(line.part)
     doing = "Marked" if line.kind == "marked" else "Corrected"
     reason = block(correction.reason) if correction is not None else ""
-    return paragraphs(f"{doing} by your instructor: {line.part} {points:+g}", reason)
+    return in_paragraphs(f"{doing} by your instructor: {line.part} {points:+g}", reason)
 
 
-def paragraphs(*parts: str) -> str:
+def in_paragraphs(*parts: str) -> str:
     """The parts that are not empty, with an empty line between them."""
     return "\n\n".join(part for part in parts if part)
 
@@ -81,7 +82,7 @@ def block(text: str) -> str:
     return textwrap.indent(terminal.safe(text).strip("\n").rstrip(), "    ", lambda _: True)
 
 
-def plain(text: str) -> str:
+def in_markdown(text: str) -> str:
     """A text by the course's author, with all Markdown escaped except code between backticks."""
     one_line = " ".join(text.split())
     return re.sub(r"(`[^`]*`)|([\\*_\[\]<>#|~&])", lambda m: m[1] or f"\\{m[2]}", one_line)

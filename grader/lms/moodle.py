@@ -31,7 +31,7 @@ from grader.lms.sheets import (
     missing,
     written_anew,
 )
-from grader.lms.system import Feedback, Filled, Returned, System, Table, Totals
+from grader.lms.system import Feedback, FeedbackFiles, Filled, System, Table, Totals
 from grader.records.faults import CallError
 from grader.records.rows import Person, csv_line, number
 
@@ -247,7 +247,7 @@ SYSTEM = System(
     "Moodle",
     downloads=Downloads("Moodle", _made, _uploads, archive=r".+-.+-\d+"),
     grades=Table("moodle.csv", _fresh, _filled),
-    returned=Returned(
+    returned=FeedbackFiles(
         _returned, "in Moodle: the assignment, Upload multiple feedback files in a zip"
     ),
 )

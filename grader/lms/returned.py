@@ -12,8 +12,8 @@ from grader.feedback.verdict import verdict_of
 from grader.feedback.visible import for_students
 from grader.grades.gradebook import FEEDBACK, Gradebook, feedback_names
 from grader.intake.names import shown
-from grader.lms.markdown import decided, failures, paragraphs, plain
-from grader.lms.system import Feedback, Returned, System
+from grader.lms.markdown import decided, failures, in_markdown, in_paragraphs
+from grader.lms.system import Feedback, FeedbackFiles, System
 from grader.records.faults import unwritten
 from grader.records.files import write_whole, zipped
 from grader.records.rows import Row, called, counted, number, some_of
@@ -38,7 +38,7 @@ class Zip:
             yield f"not in the zip, since {why}: {some_of(names)}"
 
 
-def write_zip(book: Gradebook, course: Course, system: System, returned: Returned) -> Zip:
+def write_zip(book: Gradebook, course: Course, system: System, returned: FeedbackFiles) -> Zip:
     """Write the zip into the gradebook's folder, from the pages that are there."""
     rows = [row for row in book.rows() if row.grade is not None]
     names = feedback_names(rows)
@@ -46,7 +46,7 @@ def write_zip(book: Gradebook, course: Course, system: System, returned: Returne
     unreached: dict[str, list[str]] = {}
     for row in rows:
         page = (book.folder / FEEDBACK / names[row.student]).read_bytes()
-        entry = returned.entry(Feedback(row, page, text(row, course), _entry(book, row)))
+        entry = returned.entry(Feedback(row, page, feedback_text(row, course), _entry(book, row)))
         if isinstance(entry, str):
             unreached.setdefault(entry, []).append(_called(row))
         else:
@@ -64,7 +64,7 @@ def write_zip(book: Gradebook, course: Course, system: System, returned: Returne
     return Zip(path, len(found), unreached, returned.where)
 
 
-def text(row: Row, course: Course) -> str:
+def feedback_text(row: Row, course: Course) -> str:
     """A student's feedback as Markdown: the points, what people decided, and what is wrong."""
     assert row.grade is not None
     grade = for_students(row.grade, course)
@@ -73,9 +73,9 @@ def text(row: Row, course: Course) -> str:
     verdicts = [verdict_of(exercise) for exercise in grade.exercises]
     begun = [one for one in verdicts if one.state == "unsolved"]
     unwritten_yet = [f"`{one.exercise}`" for one in verdicts if one.state == "untouched"]
-    return paragraphs(
-        f"# {plain(course.file.title)}: {total} points",
-        plain(grade.message or ""),
+    return in_paragraphs(
+        f"# {in_markdown(course.file.title)}: {total} points",
+        in_markdown(grade.message or ""),
         *decided(row),
         *map(failures, begun),
         f"Not written: {', '.join(unwritten_yet)}" if unwritten_yet else "",

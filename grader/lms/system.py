@@ -82,7 +82,7 @@ class Feedback:
 
 
 @dataclass(frozen=True)
-class Returned:
+class FeedbackFiles:
     """How a system takes feedback files from a zip."""
 
     # A zip's entry for a student: its name and content. Or the reason why there is none.
@@ -130,7 +130,7 @@ class System:
     title: str  # in messages
     downloads: Downloads | None = None
     grades: Table | ResultFiles | None = None
-    returned: Returned | None = None
+    returned: FeedbackFiles | None = None
     host: Host | None = None
     bundle: Bundle | None = None
 

@@ -41,7 +41,7 @@ class Picture(msgspec.Struct, frozen=True):
     column_name: str = ""
 
 
-class Position(msgspec.Struct, frozen=True, omit_defaults=True):
+class CodeLocation(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line of a submission, counted from the top of its file, or of its cell."""
 
     file: str
@@ -68,7 +68,7 @@ class TestResult(msgspec.Struct, frozen=True):
     behaviour: tuple[str, ...] = ()  # how the answer behaves differently from a right answer
     # The student's line that raised, uses a forbidden operation, or discards its tensor; of the
     # check that the answer exists, the answer's first line.
-    position: Position | None = None
+    position: CodeLocation | None = None
 
     @property
     def message_with_case(self) -> str | None:

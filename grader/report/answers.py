@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grader.feedback.excerpts import Excerpt, excerpts_of_answer
 from grader.feedback.verdict import Verdict
-from grader.records.grade import Position
+from grader.records.grade import CodeLocation
 from grader.report.similarity import Passage
 from grader.wire import Place, SourceText
 
@@ -57,7 +57,7 @@ def own_lines(sources: Sequence[SourceText], verdict: Verdict) -> Sequence[Own]:
     return [_shown(one) for one in excerpts_of_answer(sources, definition, at, MOST_LINES)]
 
 
-def _place(position: Position | None) -> Place | None:
+def _place(position: CodeLocation | None) -> Place | None:
     return Place(position.file, position.line, cell=position.cell) if position else None
 
 

@@ -14,7 +14,7 @@ from grader.course.course import Course
 from grader.feedback.verdict import verdict_of
 from grader.grades.gradebook import open_gradebook
 from grader.intake import Submission
-from grader.records.grade import OPERATIONS, ExerciseResult, Grade, Position, TestResult
+from grader.records.grade import OPERATIONS, CodeLocation, ExerciseResult, Grade, TestResult
 from grader.records.rows import Row
 from grader.report import write_pages
 from grader.report.answers import WIDEST, own_lines
@@ -44,16 +44,18 @@ RAISED = (
 )
 
 
-WEIGH = Position("basics.py", 9)
+WEIGH = CodeLocation("basics.py", 9)
 
 
-def failing(*tests: TestResult, name: str = "weigh", at: Position | None = WEIGH) -> ExerciseResult:
+def failing(
+    *tests: TestResult, name: str = "weigh", at: CodeLocation | None = WEIGH
+) -> ExerciseResult:
     """An exercise that is there, with these other results."""
     there = TestResult("exists", "The exercise is there", "passed", hidden=False, position=at)
     return ExerciseResult(name, "basics", 0.0, 2.0, (there, *tests))
 
 
-def wrong(at: Position | None = WEIGH) -> ExerciseResult:
+def wrong(at: CodeLocation | None = WEIGH) -> ExerciseResult:
     """An exercise with a wrong result, at this place."""
     (_, *tests) = mistaken("weigh").tests
     return failing(*tests, at=at)
@@ -65,7 +67,7 @@ def error(
     *,
     hidden: bool = False,
     case: str = "",
-    at: Position | None = Position("basics.py", 11),  # noqa: B008 (it cannot change)
+    at: CodeLocation | None = CodeLocation("basics.py", 11),  # noqa: B008 (it cannot change)
 ) -> TestResult:
     """A test in which the answer raised."""
     return TestResult(
@@ -128,7 +130,7 @@ def test_another_exception_is_told_in_full_and_what_was_printed_stays(tiny: Cour
 def test_a_line_outside_of_the_answer_is_quoted_with_its_surroundings(tiny: Course) -> None:
     raised = "basics.py line 5 raised IndexError"
     page = page_of(
-        grade("ada", failing(error("test_one", raised, at=Position("basics.py", 5)))), tiny
+        grade("ada", failing(error("test_one", raised, at=CodeLocation("basics.py", 5)))), tiny
     )
     definition, around = blocks(page)
     assert "lines 9–12" in definition
@@ -139,8 +141,8 @@ def test_a_line_outside_of_the_answer_is_quoted_with_its_surroundings(tiny: Cour
 def test_a_line_of_a_notebook_is_told_with_its_cell(tiny: Course) -> None:
     cells = SourceText("hw.ipynb", ("import torch", TEXT.partition("\n\n\n")[2]))
     raised = "hw.ipynb cell 2 line 8 raised ValueError"
-    test = error("test_one", raised, at=Position("hw.ipynb", 8, 2))
-    graded = failing(test, at=Position("hw.ipynb", 6, 2))
+    test = error("test_one", raised, at=CodeLocation("hw.ipynb", 8, 2))
+    graded = failing(test, at=CodeLocation("hw.ipynb", 6, 2))
     page = page_of(grade("ada", graded), tiny, (cells,))
     assert blocks(page)[0].startswith("Your lines: hw.ipynb cell 2, lines 6–9")
     assert marked(page) == ['hidden = scores.masked_fill(mask, float("-inf"))']
@@ -156,8 +158,8 @@ def test_what_is_right_untouched_or_missing_shows_no_lines(
 def test_a_long_answer_is_cut_and_the_line_that_raised_follows() -> None:
     long = "def weigh(x):\n" + "".join(f"    x = x + {n}\n" for n in range(200))
     sources = [SourceText("basics.py", (long,))]
-    raised = error("test_one", at=Position("basics.py", 150))
-    verdict = verdict_of(failing(raised, at=Position("basics.py", 1)))
+    raised = error("test_one", at=CodeLocation("basics.py", 150))
+    verdict = verdict_of(failing(raised, at=CodeLocation("basics.py", 1)))
     head, around = own_lines(sources, verdict)
     assert (len(head.lines), head.cut, head.short) == (60, True, False)
     assert [line.number for line in around.lines if line.marked] == [150]
@@ -166,7 +168,7 @@ def test_a_long_answer_is_cut_and_the_line_that_raised_follows() -> None:
 
 def test_a_long_line_ends_in_an_ellipsis() -> None:
     sources = [SourceText("basics.py", (f"def weigh(x):\n\treturn {'x + ' * 9999}x",))]
-    (own,) = own_lines(sources, verdict_of(wrong(Position("basics.py", 1))))
+    (own,) = own_lines(sources, verdict_of(wrong(CodeLocation("basics.py", 1))))
     assert own.lines[1].text.startswith("    return x + x")
     assert (len(own.lines[1].text), own.lines[1].text[-1]) == (WIDEST, "…")
 
@@ -174,7 +176,7 @@ def test_a_long_line_ends_in_an_ellipsis() -> None:
 def test_hostile_lines_are_text(tiny: Course) -> None:
     hostile = f"def weigh(x):\n    return '{HOSTILE}'\n"
     name = f"{HOSTILE}.py"
-    graded = grade("ada", wrong(Position(name, 1)))
+    graded = grade("ada", wrong(CodeLocation(name, 1)))
     page = page_of(graded, tiny, (SourceText(name, (hostile,)),))
     assert blocks(page)
     assert "<img" not in page
@@ -199,7 +201,7 @@ def test_a_broken_rule_stands_first_and_has_its_line_marked(tiny: Course) -> Non
     told = "basics.py line 12 uses softmax: the exercise is to write it yourself"
     rule = TestResult(
         OPERATIONS, "It uses torch's own softmax", "failed", hidden=False, message=told,
-        position=Position("basics.py", 12),
+        position=CodeLocation("basics.py", 12),
     )  # fmt: skip
     page = page_of(grade("ada", failing(rule, error("test_one", at=None))), tiny)
     box, rest = page.split('<div class="mistake">', 1)[1].split("</div>", 1)
@@ -243,7 +245,9 @@ def attacked(*, hidden: bool) -> Grade:
         message="basics.py line 10: expected 8.675309", picture=PICTURE, case="secret case",
     )  # fmt: skip
     tests = [
-        error("test_hidden", raised, hidden=True, case="secret case", at=Position("basics.py", 12)),
+        error(
+            "test_hidden", raised, hidden=True, case="secret case", at=CodeLocation("basics.py", 12)
+        ),
         error("test_again", RAISED, hidden=True),
         spied,
     ]
@@ -296,9 +300,9 @@ def test_a_place_that_is_not_in_the_submission_shows_nothing_else(
     tiny: Course, place: tuple[str, int, int]
 ) -> None:
     """A jail reports places; nothing there is believed."""
-    page = page_of(grade("eve", failing(error("test_one", at=Position(*place)))), tiny)
+    page = page_of(grade("eve", failing(error("test_one", at=CodeLocation(*place)))), tiny)
     assert marked(page) == []
-    assert not blocks(page_of(grade("eve", wrong(Position(*place))), tiny))
+    assert not blocks(page_of(grade("eve", wrong(CodeLocation(*place))), tiny))
 
 
 # --- where an answer is --------------------------------------------------------------------------

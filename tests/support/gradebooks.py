@@ -10,10 +10,10 @@ from grader.grades.decided import decision_of
 from grader.grades.gradebook import Gradebook, open_gradebook
 from grader.intake import Submission
 from grader.records.grade import (
+    CodeLocation,
     ExerciseResult,
     Grade,
     Picture,
-    Position,
     SubmissionStatus,
     TestResult,
 )
@@ -81,7 +81,7 @@ def mistaken(
     which the answer begins, and which the public test blames.
     """
     hint = HINT if mistake else None
-    begins, blamed = (Position("basics.py", line) for line in lines) if lines else (None, None)
+    begins, blamed = (CodeLocation("basics.py", line) for line in lines) if lines else (None, None)
     tests = (
         TestResult("exists", "The exercise is there", "passed", hidden=False, position=begins),
         TestResult(
