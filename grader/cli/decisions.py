@@ -120,8 +120,8 @@ def adjust(
         file, [student, part, points, reason], "a student, a part and points", bool(points)
     )
     opened = instructors_course(course)
-    chosen = part_named(opened, part) if not file else ""
     with existing_gradebook(folder, opened.name) as book:
+        chosen = part_named(opened, part) if not file else ""
         rows = book.rows()
         corrections = (
             corrections_from(read(file), called(file), rows, opened)

@@ -39,7 +39,7 @@ def failures(verdict: Verdict) -> str:
     """What is wrong with an exercise; of several checks with the same text, only the first."""
     titles: dict[str, str] = {}
     for finding in verdict.wrong:
-        titles.setdefault(explained(finding), finding.title)
+        titles.setdefault(explained(finding), f"{finding.title}{' (hidden test)' * finding.hidden}")
     checks = (f"### {in_markdown(title)}\n\n{text}" for text, title in titles.items())
     return in_paragraphs(f"## `{verdict.exercise}`", *checks)
 

@@ -1,6 +1,7 @@
 """Moodle: reads its downloads; writes a worksheet for offline grading, or fills in Moodle's.
 
-A download's entry is called ``Jane Doe_12345_assignsubmission_file_/attention.py``, or
+A download's entry is called ``Jane Doe_12345_assignsubmission_file/attention.py``, in Moodles
+before 4.1 with an underscore at the folder's end, or
 ``Jane Doe_12345_assignsubmission_file_attention.py``, without a folder. The number is the
 participant's. Text typed into Moodle is a page called ``…_onlinetext_…``. It is read or reported if
 the student submitted no file. To import a worksheet, Moodle needs the columns Identifier, Grade and
@@ -39,7 +40,7 @@ from grader.records.rows import Person, csv_line, number
 
 # Match the first place that fits: Moodle writes the beginning of a name, the student the rest.
 _ENTRY = re.compile(
-    r"(?P<who>.*?)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)_(?P<rest>.*)", re.S
+    r"(?P<who>.*?)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<rest>.*))?", re.S
 )
 
 

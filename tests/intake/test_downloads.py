@@ -227,6 +227,25 @@ def test_code_that_was_typed_into_moodle_is_read_where_no_file_came(
     }
 
 
+@pytest.mark.parametrize("end", ["", "_"], ids=["since Moodle 4.1", "before"])
+def test_moodles_folders_may_end_in_an_underscore(
+    download: Download, tiny: Course, end: str
+) -> None:
+    path = download(
+        {
+            f"Jane Doe_5_assignsubmission_file{end}/basics.py": TEXT,
+            f"Bob Roe_6_assignsubmission_file{end}/homework/basics.py": TEXT,
+            f"Cleo Poe_7_assignsubmission_onlinetext{end}/onlinetext.html": page(IN_PRE),
+        },
+        "CS1-PS1-4711",
+    )
+    assert files_of(take_in([path], tiny)) == {
+        "Bob Roe": ["homework/basics.py"],
+        "Cleo Poe": ["onlinetext.py"],
+        "Jane Doe": ["basics.py"],
+    }
+
+
 def test_a_typed_text_without_code_says_so(download: Download, tiny: Course) -> None:
     path = download({"maxmm_3_text.html": page("<p>see my e-mail</p>"), "a_1_10_b.py": TEXT})
     max_ = take_in([path], tiny).submissions[1]
