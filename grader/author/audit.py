@@ -27,7 +27,7 @@ from grader.author.mutants import mutants_of
 from grader.author.rules import Tried, doubts
 from grader.course.collection import Test
 from grader.course.contract import Contract
-from grader.course.course import Course
+from grader.course.course import SOLUTIONS, Course
 from grader.course.statements import statement
 from grader.grading.desk import Desk, Measured
 from grader.grading.ladder import FOUNDATIONS, grade_alone
@@ -85,6 +85,7 @@ def audit_course(
     seed: str | None = None,
 ) -> list[Audited]:
     """Audit exercises; `report` gets the findings of each exercise as soon as they are known."""
+    _refuse_unread(course)
     excuses = _read_excuses(course)
     seed = seed or course.hidden_seed()
     order = Order(course, seed, course.tests_of(only), tuple(only), isolation="weak")
@@ -97,6 +98,27 @@ def audit_course(
         report(of_one)
     place = {name: number for number, name in enumerate(course.exercises)}
     return sorted(findings, key=lambda f: (place[f.exercise], KINDS.index(f.kind)))
+
+
+def _refuse_unread(course: Course) -> None:
+    """Raise `CallError` for a file of tests or mistakes that no unit reads."""
+    units = {unit.name for unit in course.units}
+    tests = {f"test_{unit}.py" for unit in units}
+    mistakes = {f"{unit}.py" for unit in units} | {course.common_mistakes_file.name}
+    read = {*course.check_files(), *course.grader_files()}
+    folders = [(course.folder / "checks", "test_*.py", tests)]
+    private = [course.private / SOLUTIONS] if course.private is not None else []
+    for solutions in (course.solutions, *private):
+        folders.append((solutions / "graders", "test_*.py", tests))
+        folders.append((solutions / "mistakes", "*.py", mistakes))
+    for folder, pattern, known in folders:
+        for path in sorted(folder.glob(pattern)):
+            if path.name not in known and path not in read and not path.name.startswith("_"):
+                raise CallError(
+                    f"{path}: no unit of course.toml is called "
+                    f"{path.stem.removeprefix('test_')!r}, so this file is never read: rename it, "
+                    "or move its content to a unit's file"
+                )
 
 
 def _read_excuses(course: Course) -> Excuses:

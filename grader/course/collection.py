@@ -8,6 +8,7 @@ feature, and names the file and the line.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import inspect
 import io
@@ -57,35 +58,36 @@ class rung:  # noqa: N801
     @staticmethod
     def shape(exercise: str, *, rules: Sequence[str] = (RETURNS,)) -> Callable[[Marked], Marked]:
         """The result has the promised shape and dtype."""
-        return _mark(exercise, "shape", 0, rules)
+        return _mark(exercise, "shape", 0, rules, paid=False)
 
     @staticmethod
     def value(
-        exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
+        exercise: str, *, points: float | None = None, rules: Sequence[str] = (COMPUTES,)
     ) -> Callable[[Marked], Marked]:
         """The result agrees with the reference.
 
-        Value tests must have at least half of an exercise's points.
+        Value tests must have at least half of an exercise's points. A test has 1 point, unless
+        `points` says another number; only hidden tests have points.
         """
         return _mark(exercise, "value", points, rules)
 
     @staticmethod
     def property(
-        exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
+        exercise: str, *, points: float | None = None, rules: Sequence[str] = (COMPUTES,)
     ) -> Callable[[Marked], Marked]:
         """The result has a property of every right answer, such as causality."""
         return _mark(exercise, "property", points, rules)
 
     @staticmethod
     def gradient(
-        exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
+        exercise: str, *, points: float | None = None, rules: Sequence[str] = (COMPUTES,)
     ) -> Callable[[Marked], Marked]:
         """Gradients flow, and agree with the reference."""
         return _mark(exercise, "gradient", points, rules)
 
     @staticmethod
     def stability(
-        exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
+        exercise: str, *, points: float | None = None, rules: Sequence[str] = (COMPUTES,)
     ) -> Callable[[Marked], Marked]:
         """Extreme inputs give finite and right results."""
         return _mark(exercise, "stability", points, rules)
@@ -94,7 +96,7 @@ class rung:  # noqa: N801
     def efficiency(
         exercise: str,
         *,
-        points: float = 1,
+        points: float | None = None,
         rules: Sequence[str] = (COMPUTES,),
         memory_mb: int | None = None,
     ) -> Callable[[Marked], Marked]:
@@ -113,10 +115,21 @@ class rung:  # noqa: N801
 
 
 def _mark(
-    exercise: str, name: str, points: float, rules: Sequence[str], memory_mb: int | None = None
+    exercise: str,
+    name: str,
+    points: float | None,
+    rules: Sequence[str],
+    memory_mb: int | None = None,
+    *,
+    paid: bool = True,
 ) -> Callable[[Marked], Marked]:
     return pytest.mark.grader(
-        exercise=exercise, rung=name, points=points, rules=tuple(rules), memory_mb=memory_mb
+        exercise=exercise,
+        rung=name,
+        points=1 if points is None else points,
+        paid=paid and points is not None,  # whether the author wrote a number of points
+        rules=tuple(rules),
+        memory_mb=memory_mb,
     )
 
 
@@ -180,6 +193,8 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
             raise CallError(
                 f"{path} is missing: each unit needs a file of checks and a file of hidden tests"
             )
+    for path in files:
+        _refuse_lost(path)
     found: dict[str, Test] = {}
     for item in _items(files):
         test = _test(item, hidden, course)
@@ -197,6 +212,23 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
             _check_weights(name, own)
             _check_heart(name, course.exercises[name].heart, own)
     return list(found.values())
+
+
+def _refuse_lost(path: Path) -> None:
+    """Raise `CallError` if a file defines a test twice: Python would silently drop the first."""
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (SyntaxError, ValueError):  # reported when the file is collected
+        return
+    lines: dict[str, int] = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            if node.name in lines:
+                raise CallError(
+                    f"{path}:{node.lineno}: there is another {node.name} in line "
+                    f"{lines[node.name]}, which would never run: give it another name"
+                )
+            lines[node.name] = node.lineno
 
 
 def unchecked_rules(stated: Statement, tests: Iterable[Test]) -> Mapping[str, str]:
@@ -268,6 +300,11 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
         raise CallError(
             f"{place}: {item.originalname} uses the fixture {sorted(others)[0]!r}; a test may "
             "use the fixtures student, reference and make, and the names of its parameters"
+        )
+    if details["paid"] and not hidden:
+        raise CallError(
+            f"{place}: {item.originalname} is a public check, and only hidden tests have points: "
+            "leave out points="
         )
     quoted = item.get_closest_marker("grader_quotes")
     rules = quoted.args if quoted is not None else details["rules"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -235,3 +236,24 @@ def test_a_fault_of_the_course_is_one_line_from_several_processes_too(
     assert ran.code == 2
     assert "test_basics.py" in ran.err
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["exercises/checks/test_extra.py", "solutions/graders/test_extra.py",
+     "solutions/mistakes/extra.py"],
+)  # fmt: skip
+def test_a_file_that_no_unit_reads_is_an_error(course: Course, name: str) -> None:
+    path = course.folder.parent / name
+    path.write_text("not even Python (\n", "utf-8")
+    with pytest.raises(CallError, match=r"extra.*no unit of course\.toml is called 'extra'"):
+        found(course, "reference")
+
+
+def test_a_test_that_another_of_its_name_replaces_is_an_error(course: Course) -> None:
+    graders = course.solution("graders", "test_basics.py")
+    text = graders.read_text("utf-8")
+    twice = re.findall(r"^def (test_\w+)", text, re.M)[0]
+    graders.write_text(f"{text}\n\ndef {twice}(student):\n    pass\n", "utf-8")
+    with pytest.raises(CallError, match=rf"test_basics\.py:\d+: there is another {twice} in line"):
+        found(course, "reference")

@@ -461,3 +461,11 @@ def test_a_label_of_bare_numbers_is_shown_with_their_names() -> None:
     assert Case("the second step", steps).words == "the second step"
     assert Case("a row", {"rows": "a row"}).words == "a row"
     assert Case("", {}).words == ""
+
+
+def test_a_public_check_has_no_points(collected: Write) -> None:
+    with pytest.raises(
+        CallError, match=r"test_some\.py:\d+: test_center is a public check.*points="
+    ):
+        collected(VALUE, hidden=False)
+    assert collected(VALUE.replace(", points=2", ""), hidden=False)
