@@ -13,6 +13,7 @@ import contextlib
 import inspect
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from grader.course.course import Course
+from grader.course.course import Course, require_python
 from grader.course.statements import (
     BUILT_IN,
     COMPUTES,
@@ -216,12 +217,9 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
 
 def _refuse_lost(path: Path) -> None:
     """Raise `CallError` if a file defines a test twice: Python would silently drop the first."""
-    try:
-        body = ast.parse(path.read_bytes()).body
-    except (SyntaxError, ValueError):  # reported when the file is collected
-        return
+    require_python([path])
     lines: dict[str, int] = {}
-    for node in body:
+    for node in ast.parse(path.read_bytes()).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             if node.name in lines:
                 raise CallError(
@@ -400,6 +398,14 @@ class _Collector:
         self.interrupted = excinfo.type is KeyboardInterrupt  # pytest's own exits call this too
 
 
+def _one_line(report: str, files: Sequence[Path]) -> str:
+    """The exception in pytest's report on a file that cannot be imported, with file and line."""
+    names = "|".join(re.escape(path.name) for path in files)
+    places = re.findall(rf"^(\S*?(?:{names}):\d+): in ", report, re.M)
+    said = [line.removeprefix("E").strip() for line in report.splitlines() if line[:2] == "E "]
+    return f"{places[-1] if places else files[0].parent}: {' '.join(said) or report}"
+
+
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
     before = sys.dont_write_bytecode
@@ -440,7 +446,7 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
     if collector.interrupted:
         raise KeyboardInterrupt
     if collector.errors:
-        raise CallError(f"a test file cannot be collected:\n{collector.errors[0]}")
+        raise CallError(_one_line(collector.errors[0], files))
     if code != pytest.ExitCode.OK:
         raise CallError(f"no tests were found in {files[0].parent}")
     return collector.items

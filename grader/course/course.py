@@ -425,6 +425,19 @@ class Course:
         return digest.hexdigest()
 
 
+def require_python(paths: Iterable[Path]) -> None:
+    """Raise `CallError`, with file and line, for a file of the course that is not valid Python."""
+    for path in paths:
+        if not path.is_file():
+            continue  # whoever needs the file says so
+        try:
+            compile(path.read_bytes(), path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        except SyntaxError as error:
+            raise CallError(f"{path}:{error.lineno}: {error.msg}") from None
+        except ValueError as error:  # such as a NUL byte
+            raise CallError(f"{path}: {error}") from None
+
+
 def answers_in(script: Path) -> list[str]:
     """The names of a student's answers that a script imports from ``grader.mine``."""
     return [

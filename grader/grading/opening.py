@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from grader.course.collection import Test, collect, rung
+from grader.course.course import require_python
 from grader.course.references import Oracle, open_oracle
 from grader.grading.desk import Desk
 from grader.grading.play import replay
@@ -37,6 +38,10 @@ def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
     if order.device == "cuda" and not torch.cuda.is_available():
         raise CallError("torch finds no CUDA device here: leave out --device cuda")
     recorded = None if course.has_solutions else Recorded(course)
+    if recorded is None:
+        require_python([*course.reference_files().values(), *order.files])
+    if order.stubs:
+        require_python(course.pristine(unit.name) for unit in course.units)
     oracle: Oracle = recorded or open_oracle(course)
     tests = _collected(order)
     pristine: dict[str, str] = {}

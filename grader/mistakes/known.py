@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, reduce
 from pathlib import Path
 
-from grader.course.course import Course
+from grader.course.course import Course, require_python
 from grader.course.statements import COMPUTES
 from grader.mistakes.declared import (
     COMMONS,
@@ -141,6 +141,7 @@ def load_library(course: Course, exercises: Collection[str] | None = None) -> Li
     asked = course.unit_of if exercises is None else exercises
     units = {course.unit_of[name] for name in asked}
     references = course.reference_files()
+    require_python(references.values())
     sources = {unit: path.read_text("utf-8") for unit, path in references.items()}
     table = _load_common(course)
     variants: list[Variant] = []

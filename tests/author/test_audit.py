@@ -257,3 +257,25 @@ def test_a_test_that_another_of_its_name_replaces_is_an_error(course: Course) ->
     graders.write_text(f"{text}\n\ndef {twice}(student):\n    pass\n", "utf-8")
     with pytest.raises(CallError, match=rf"test_basics\.py:\d+: there is another {twice} in line"):
         found(course, "reference")
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "said"),
+    [
+        ("exercises/basics.py", "def center(x:", r"basics\.py:\d+: '\(' was never closed"),
+        ("solutions/basics.py", "def center(x:", r"basics\.py:\d+: '\(' was never closed"),
+        ("solutions/graders/test_basics.py", "x = = 1", r"test_basics\.py:\d+: invalid syntax"),
+        ("exercises/checks/test_basics.py", "x = = 1", r"test_basics\.py:\d+: invalid syntax"),
+        ("solutions/mistakes/basics.py", "x = = 1", r"mistakes/basics\.py.*invalid syntax"),
+        ("solutions/graders/test_basics.py", "import nothing", r"test_basics\.py:\d+: ModuleNot"),
+    ],
+)  # fmt: skip
+def test_a_slip_in_a_file_of_the_course_is_told_in_one_line(
+    course: Course, grader: Grader, name: str, line: str, said: str
+) -> None:
+    path = course.folder.parent / name
+    path.write_text(f"{path.read_text('utf-8')}\n{line}\n", "utf-8")
+    ran = grader("audit", "center", "--course", course.folder)
+    assert ran.code == 2
+    (told,) = ran.err.splitlines()
+    assert re.search(said, told), told
