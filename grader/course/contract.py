@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-import jaxtyping
 import torch
 from torch import Tensor, nn
 
@@ -168,21 +167,22 @@ def _specified(hint: Any) -> tuple[TensorSpec | Tensors | None, bool]:
     return TensorSpec(tuple(dimensions), _kind(hint)), False
 
 
+# The annotations that allow several dtypes, by what the names of these dtypes begin with.
+_FAMILIES = {FLOAT: ("float", "bfloat"), BOOL: ("bool",), INT: ("int",)}
+
+
 def _kind(hint: Any) -> str:
     """The kind of elements that a jaxtyping annotation names; else `ContractError`."""
-    kinds: dict[Any, str] = {jaxtyping.Float: FLOAT, jaxtyping.Bool: BOOL, jaxtyping.Int: INT}
-    for annotation, kind in kinds.items():
-        if hint.dtypes == annotation.dtypes:
-            return kind
-    try:
-        (name,) = hint.dtypes
-    except (TypeError, ValueError):  # Shaped has no list of dtypes
-        name = ""
-    if not isinstance(getattr(torch, name, None), torch.dtype):
-        raise ContractError(
-            f"{hint.__name__}: use Float, Int or Bool, or one dtype of torch, such as Float64"
-        )
-    return str(name)
+    dtypes = hint.dtypes if isinstance(hint.dtypes, tuple) else ()  # Shaped has no list of dtypes
+    if len(dtypes) > 1:
+        for kind, beginnings in _FAMILIES.items():
+            if all(name.startswith(beginnings) for name in dtypes):
+                return kind
+    elif dtypes and isinstance(getattr(torch, dtypes[0], None), torch.dtype):
+        return INT if dtypes[0] == "int64" else str(dtypes[0])
+    raise ContractError(
+        f"{hint.__name__}: use Float, Int or Bool, or one dtype of torch, such as Float64"
+    )
 
 
 def _returns(hint: Any) -> Any:
