@@ -21,7 +21,7 @@ from grader.intake.roster import NOBODYS
 from grader.lms.canvas import user_of
 from grader.lms.canvas_api import Api, CanvasRefused
 from grader.records.faults import CallError, Unreachable
-from grader.records.files import remove_left, write_whole
+from grader.records.files import remove_left, require_empty, write_whole
 from grader.records.rows import called, counted, csv_line
 from grader.records.times import written_time
 
@@ -314,8 +314,8 @@ def _begin(to: Path, listing: Inventory) -> None:
     if mark.is_file():
         if mark.read_bytes() != origin:
             raise CallError(f"{to} holds another assignment of Canvas: name another folder")
-    elif to.exists() and not (to.is_dir() and not any(to.iterdir())):
-        raise CallError(f"{to} already exists and is not an empty folder: name another")
+    else:
+        require_empty(to)
     to.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(mark, origin)
 

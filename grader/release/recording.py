@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -80,7 +80,8 @@ def record_course(
         # Begin with the later exercises, which take longer, so that the last to end are short.
         for name in share(order, _find_out, lacking[::-1], jobs):
             report(name)
-        public = {name: _public(rows, course, name) for name in course.exercises}
+        single = {variant.id for variant in load_library(course).variants}
+        public = {name: _public(rows, course, name, single) for name in course.exercises}
         if most is not None:
             public = _within(public, most)
         write_rows(to / course.sheet.name, dict(chain(*(own.items() for own in public.values()))))
@@ -90,10 +91,12 @@ def _entry(rows: Rows, exercise: str) -> Entry | None:
     return rows.get(Key("exercise", exercise), Entry)
 
 
-def _public(rows: Rows, course: Course, name: str) -> dict[Key, bytes]:
-    """An exercise's rows that a student may have; they do not depend on earlier gradings."""
+def _public(rows: Rows, course: Course, name: str, single: Collection[str]) -> dict[Key, bytes]:
+    """An exercise's rows that a student may have; they do not depend on earlier gradings.
+
+    `single` are the ids of the course's known mistakes, without pairs.
+    """
     public: dict[Key, bytes] = {}
-    single = {variant.id for variant in load_library(course).variants}
     entry = _entry(rows, name)
     if entry is None:
         raise CallError(

@@ -139,6 +139,7 @@ def feedback_page(
         counts = row.total * assignment.scale(row.max), assignment.points
     visible = for_students(row.grade, course)
     units = [*_units(row, visible, course, sources)]
+    costs = _costs(units)
     return page(
         "feedback.html",
         "feedback.js",
@@ -151,8 +152,8 @@ def feedback_page(
         comments=[one for one in row.comments if one.part in ("", TOTAL)],
         facts=[*_facts(row, course, policy)],
         summands=_summands(row, course),
-        costs=_costs(units)[:DEAREST],
-        more=len(_costs(units)[DEAREST:]),
+        costs=costs[:DEAREST],
+        more=len(costs[DEAREST:]),
         counts_by=_counts_by_state(units),
         cells=any(source.name.endswith(".ipynb") for source in sources),
         ask=course.file.feedback.ask,
