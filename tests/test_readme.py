@@ -9,7 +9,7 @@ import pytest
 from tests.tools.readme import PARTS, README, exercises_table, up_to_date
 
 
-@pytest.mark.parametrize("path", PARTS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", PARTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_the_tables_in_a_readme_are_those_of_today(path: Path) -> None:
     text = path.read_text("utf-8")
     assert up_to_date(path, text) == text, "run `python -m tests.tools.readme`"

@@ -76,10 +76,11 @@ RECOGNISED = Tolerance(1e-4, 1e-5)
 # from another row changes it by 3e-2 or more.
 UNMOVED = Tolerance(1e-4, 1e-4)
 
-# To detect that a float64 result was rounded to float32, which loses digits below 6e-8. `DIGITS`
-# tolerates an epsilon of 1e-8 that some answers add to a sum. `ALL_DIGITS` is for exercises without
-# such a sum.
+# To detect that a float64 result was rounded to float32, which loses digits below 6e-8. It
+# tolerates an epsilon of 1e-8 that some answers add to a sum.
 DIGITS = Tolerance(2e-8, 2e-8)
+
+# The same for exercises without a sum to which answers add an epsilon.
 ALL_DIGITS = Tolerance(3e-9, 3e-9)
 
 

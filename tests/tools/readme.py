@@ -11,7 +11,7 @@ from pathlib import Path
 from grader.course.course import load_course
 from grader.student.scripts import said_of
 from tests.support import attacks_table
-from tests.tools import structure
+from tests.tools import reference, structure
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -58,6 +58,13 @@ PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
         "experiments": experiments_table,
     },
     ROOT / "grader" / "README.md": {"structure": structure.table},
+    ROOT / "docs" / "authors" / "testing.md": {
+        "draws": reference.draws,
+        "proxies": reference.proxies,
+        "rungs": reference.rungs,
+        "assertions": reference.assertions,
+        "widths": reference.widths,
+    },
 }
 
 
