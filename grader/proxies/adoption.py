@@ -26,7 +26,7 @@ from grader.course.contract import Contract
 from grader.course.references import WEIGHT_SCALE
 from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
-from grader.proxies import models
+from grader.proxies import models, norms
 from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
 from grader.proxies.remote import RemoteModule
@@ -306,10 +306,14 @@ def _from_rows(rows: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
 def _pieces_of(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, str]]]:
     """A reference's parameters by role, in the order of heads, each with its owner's class."""
     owners = {path: type(part).__name__ for path, part in module.named_modules()}
+    parameters = dict(module.named_parameters())
+    added_to = norms.added_to({path: tuple(p.shape) for path, p in parameters.items()})
     found: dict[str, list[tuple[nn.Parameter, str]]] = {}
-    for path, parameter in module.named_parameters():
+    for path, parameter in parameters.items():
         owner = owners[path.rpartition(".")[0]]
         role = HEAD.sub("", path).removesuffix(".weight")
+        if path in added_to:  # like the bias of a layer of torch
+            role = f"{HEAD.sub('', added_to[path])}.bias"
         found.setdefault(role, []).append((parameter, owner))
     return found
 

@@ -16,7 +16,7 @@ meaningful names, they are taken in the order in which they were made; other ord
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, permutations
 from math import comb, prod
@@ -177,7 +177,7 @@ def _without_names(vectors: Sequence[ParameterInfo], count: int, each: int) -> I
 
     None if there are many choices, each of which costs a search for the other parts.
     """
-    able = [Vector(info.path) for info in vectors if not is_called_bias(info.path)]
+    able = [Vector(info.path) for info in vectors if each == 2 or not is_called_bias(info.path)]
     if comb(len(able), count * each) > MAX_CHOICES:
         return
     for chosen in combinations(able, count * each):
@@ -361,6 +361,32 @@ def _words(path: str) -> frozenset[str]:
     known = GAIN | SHIFT | NORM
     singular = ((word, word.removesuffix("s")) for word in WORD.findall(path.lower()))
     return frozenset(one if one in known else word for word, one in singular)
+
+
+def added_to(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
+    """The shifts and biases that a reference's own classes hold, each with what it is added to.
+
+    In ``gain`` and ``shift``, or in ``W_q`` and ``b_q``, the names show that two parameters of one
+    module belong together. `shapes` maps paths to shapes. Left out are parameters of inner modules
+    that are called ``bias``, as in the layers of torch: their roles are named so already.
+    """
+    found = {}
+    for path, shape in shapes.items():
+        owner, _, name = path.rpartition(".")
+        stem = _words(name) - SHIFT
+        if len(shape) != 1 or stem == _words(name) or (owner and name == "bias"):
+            continue
+        able = [
+            other
+            for other, size in shapes.items()
+            if other != path
+            and other.rpartition(".")[0] == owner
+            and shape[0] in size
+            and _words(other.rpartition(".")[2]) - GAIN == stem
+        ]
+        if len(able) == 1:
+            found[path] = able[0]
+    return found
 
 
 # --- matching norms ------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from grader.testing import assert_agrees
-from tests.support.attentions import TOKENS, Normed, linears, single
+from tests.support.attentions import TOKENS, Normed, linears, module, single
 from tests.support.seats import Adopted, assert_whole
-from tests.support.transformers import MAKE, PLAIN, Block, Gains, X, block
+from tests.support.transformers import MAKE, PLAIN, Block, Gains, Shifted, X, block
 
 # --- around an attention -------------------------------------------------------------------------
 
@@ -255,3 +255,38 @@ def test_a_norm_that_is_missing_is_reported(adopted: Callable[..., Adopted]) -> 
     assert adoption.missing == ("norm2", "norm2.bias")
     with pytest.raises(AssertionError, match="differ"):
         assert_agrees(theirs(X), ours(X))
+
+
+# --- a norm that is the whole answer -------------------------------------------------------------
+
+ALONE = {
+    names: module(
+        "Shifted",
+        "d",
+        f"self.{gain}, self.{shift} = nn.Parameter(torch.ones(d)), nn.Parameter(torch.zeros(d))",
+        f"return norm(x, self.{gain}, self.{shift})",
+        "x",
+    )
+    for names in ("gain shift", "weight bias", "gamma beta", "a_2 b_2")
+    for gain, shift in [names.split()]
+} | {"torch's": module("Shifted", "d", "self.norm = nn.LayerNorm(d)", "return self.norm(x)", "x")}
+
+
+@pytest.mark.parametrize("source", ALONE.values(), ids=ALONE)
+def test_a_norm_with_a_shift_of_its_own_is_adopted(
+    adopted: Callable[..., Adopted], source: str
+) -> None:
+    assert_whole(adopted(Shifted, source, 8), X, gradients=MAKE)
+
+
+def test_a_shift_that_is_missing_is_zero(adopted: Callable[..., Adopted]) -> None:
+    source = module(
+        "Shifted",
+        "d",
+        "self.gain = nn.Parameter(torch.ones(d))",
+        "return norm(x, self.gain, 0)",
+        "x",
+    )
+    theirs, ours, adoption = adopted(Shifted, source, 8)
+    assert adoption.missing == ("gain.bias",)
+    assert_agrees(theirs(X), ours(X))

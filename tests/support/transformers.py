@@ -134,6 +134,21 @@ class Pair(nn.Module):
         return found
 
 
+class Shifted(nn.Module):
+    """A norm that is the whole reference, with a gain and a shift of its own."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(d))
+        self.shift = nn.Parameter(torch.zeros(d))
+
+    def forward(self, x: Float[Tensor, "batch tokens d"]) -> Float[Tensor, "batch tokens d"]:
+        apart = x - x.mean(-1, keepdim=True)
+        return (
+            self.gain * apart / (apart.square().mean(-1, keepdim=True) + 1e-5).sqrt() + self.shift
+        )
+
+
 class Gains(nn.Module):
     """Norms that only multiply, as parameters of the block itself."""
 
