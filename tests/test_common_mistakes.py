@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.course import Course, load_course
+from grader.course.course import COMMON, Course, load_course
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
 from tests.support.places import REAL, ROOT, TINY
@@ -47,8 +47,8 @@ def course(tmp_path: Path) -> Course:
     """A copy of the tiny course, with a common table."""
     shutil.copytree(TINY, tmp_path / "tiny")
     course = load_course(tmp_path / "tiny" / "exercises")
-    course.common_mistakes_file.write_text(TABLE, "utf-8")
-    course.mistakes_files()["basics"].write_text(USES, "utf-8")
+    (course.solutions / "mistakes" / COMMON).write_text(TABLE, "utf-8")
+    (course.solutions / "mistakes" / "basics.py").write_text(USES, "utf-8")
     return course
 
 
@@ -109,7 +109,7 @@ def test_common_mistakes_are_combined_in_either_order(
 
 
 def test_a_pattern_does_not_take_away_the_words_that_a_string_looks_for(course: Course) -> None:
-    path = course.mistakes_files()["basics"]
+    path = course.solutions / "mistakes" / "basics.py"
     with path.open("a", encoding="utf-8") as file:
         file.write('mistake("center", "one", "One", hint="?", change={"return x": "return 1"})\n')
     library = load_library(course)
@@ -119,7 +119,7 @@ def test_a_pattern_does_not_take_away_the_words_that_a_string_looks_for(course: 
 
 
 def test_what_two_mistakes_say_alike_is_said_once(course: Course) -> None:
-    path = course.mistakes_files()["basics"]
+    path = course.solutions / "mistakes" / "basics.py"
     with path.open("a", encoding="utf-8") as file:
         for slug, change in (("one", '{"x - ": "1 - "}'), ("half", '{"x.mean()": "x.mean() / 2"}')):
             file.write(f'mistake("center", "{slug}", "Off", hint="Why?", change={change})\n')
@@ -140,7 +140,7 @@ def test_what_changes_the_same_words_is_not_combined(course: Course) -> None:
 
 
 def test_what_python_warns_of_when_two_changes_meet_is_not_combined(course: Course) -> None:
-    path = course.mistakes_files()["basics"]
+    path = course.solutions / "mistakes" / "basics.py"
     with path.open("a", encoding="utf-8") as file:
         for slug, old, new in (("list", "x - ", "[x] - "), ("row", "- x.mean()", "[0, 1]")):
             file.write(
@@ -153,7 +153,7 @@ def test_what_python_warns_of_when_two_changes_meet_is_not_combined(course: Cour
 
 def declare(course: Course, *lines: str) -> None:
     """Add lines to the library's file of the unit `basics`."""
-    with course.mistakes_files()["basics"].open("a", encoding="utf-8") as file:
+    with (course.solutions / "mistakes" / "basics.py").open("a", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
 
 
@@ -237,7 +237,7 @@ def test_a_reference_that_imports_what_is_no_unit_is_refused(course: Course) -> 
 def test_without_names_an_exercise_gets_all_that_fit_and_that_it_does_not_bring_itself(
     course: Course,
 ) -> None:
-    path = course.mistakes_files()["basics"]
+    path = course.solutions / "mistakes" / "basics.py"
     text = """
 from grader.mistakes import common_mistakes, mistake
 common_mistakes("center")
@@ -325,13 +325,13 @@ BAD_TABLES = {
 def test_a_use_that_makes_no_sense_is_refused_with_file_line_and_reason(
     course: Course, why: str, text: str
 ) -> None:
-    path = course.mistakes_files()["basics"]
+    path = course.solutions / "mistakes" / "basics.py"
     imports = "import re\nfrom grader.mistakes import accepted, common_mistakes, mistake"
     path.write_text(f"{imports}\n{text}\n", "utf-8")
     with pytest.raises(CallError) as refused:
         load_library(course)
     assert why in str(refused.value)
-    where = str(path.parent) if "two variants" in why else rf"{path}:\d+"
+    where = str(path) if "two variants" in why else rf"{path}:\d+"
     assert re.match(f"{where}: ", str(refused.value))
 
 
@@ -339,7 +339,7 @@ def test_a_use_that_makes_no_sense_is_refused_with_file_line_and_reason(
 def test_a_table_that_makes_no_sense_is_refused_with_file_line_and_reason(
     course: Course, why: str, text: str
 ) -> None:
-    path = course.common_mistakes_file
+    path = course.solutions / "mistakes" / COMMON
     path.write_text(
         f"import re\nfrom grader.mistakes import common, common_mistakes\n{text}\n", "utf-8"
     )
@@ -363,15 +363,15 @@ def test_a_unit_cannot_have_the_name_of_the_table(course: Course) -> None:
 
 
 def test_a_course_needs_no_table(tiny: Course) -> None:
-    assert not tiny.common_mistakes_file.exists()
+    assert not (tiny.solutions / "mistakes" / COMMON).exists()
     assert not any(variant.common for variant in load_library(tiny).variants)
 
 
 def test_the_table_is_part_of_the_fingerprint(course: Course) -> None:
     before = course.fingerprint()
-    course.common_mistakes_file.write_text(TABLE.replace("Plus", "Add"), "utf-8")
+    (course.solutions / "mistakes" / COMMON).write_text(TABLE.replace("Plus", "Add"), "utf-8")
     changed = course.fingerprint()
-    course.common_mistakes_file.unlink()
+    (course.solutions / "mistakes" / COMMON).unlink()
     assert len({before, changed, course.fingerprint()}) == 3
 
 
@@ -402,7 +402,7 @@ def as_it_is(x):
 @pytest.fixture
 def several(course: Course) -> Library:
     """The library of a unit whose entries name two exercises each."""
-    course.mistakes_files()["basics"].write_text("import re\n" + SEVERAL, "utf-8")
+    (course.solutions / "mistakes" / "basics.py").write_text("import re\n" + SEVERAL, "utf-8")
     return load_library(course)
 
 

@@ -27,7 +27,7 @@ from grader.author.mutants import mutants_of
 from grader.author.rules import Tried, doubts
 from grader.course.collection import Test
 from grader.course.contract import Contract
-from grader.course.course import SOLUTIONS, Course
+from grader.course.course import COMMON, SOLUTIONS, Course
 from grader.course.statements import statement
 from grader.grading.desk import Desk, Measured
 from grader.grading.ladder import FOUNDATIONS, grade_alone
@@ -86,14 +86,14 @@ def audit_course(
 ) -> list[Audited]:
     """Audit exercises; `report` gets the findings of each exercise as soon as they are known."""
     _refuse_unread(course)
-    excuses = _read_excuses(course)
+    excuses, own = _read_excuses(course)
     seed = seed or course.hidden_seed()
     order = Order(course, seed, course.tests_of(only), tuple(only), isolation="weak")
     findings: list[Audited] = []
     # Start with the exercises that take longest: then all processes end at about the same time.
     size = Counter(variant.exercise for variant in load_library(course).variants)
     names = sorted(only, key=lambda name: -size[name])
-    for of_one in share(order, partial(_examine, excuses), names, jobs):
+    for of_one in share(order, partial(_examine, excuses, own), names, jobs):
         findings += of_one
         report(of_one)
     place = {name: number for number, name in enumerate(course.exercises)}
@@ -104,7 +104,7 @@ def _refuse_unread(course: Course) -> None:
     """Raise `CallError` for a file of tests or mistakes that no unit reads."""
     units = {unit.name for unit in course.units}
     tests = {f"test_{unit}.py" for unit in units}
-    mistakes = {f"{unit}.py" for unit in units} | {course.common_mistakes_file.name}
+    mistakes = {f"{unit}.py" for unit in units} | {COMMON}
     read = {*course.check_files(), *course.grader_files()}
     folders = [(course.folder / "checks", "test_*.py", tests)]
     private = [course.private / SOLUTIONS] if course.private is not None else []
@@ -121,22 +121,32 @@ def _refuse_unread(course: Course) -> None:
                 )
 
 
-def _read_excuses(course: Course) -> Excuses:
-    path = course.solution("mistakes", EXCUSES)
-    if not path.is_file():
-        return Excuses()
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=Excuses)
-    except msgspec.MsgspecError as error:
-        raise CallError(f"{path}: {error}") from None
+def _read_excuses(course: Course) -> tuple[Excuses, Excuses]:
+    """All excuses, and this course's own, which must be needed.
+
+    A private course need not need the excuses of its public course: its seed and tests may differ.
+    """
+    found = own = Excuses()
+    for path in course.layers("mistakes", EXCUSES):
+        try:
+            read = msgspec.toml.decode(path.read_bytes(), type=Excuses)
+        except msgspec.MsgspecError as error:
+            raise CallError(f"{path}: {error}") from None
+        pairs = (
+            (name, getattr(found, name), getattr(read, name)) for name in Excuses.__struct_fields__
+        )
+        found = Excuses(**{name: {**before, **more} for name, before, more in pairs})
+        if course.private is None or course.is_private(path):
+            own = read
+    return found, own
 
 
 # --- one exercise --------------------------------------------------------------------------------
 
 
-def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Audited]:
+def _examine(excuses: Excuses, own: Excuses, desk: Desk, name: str) -> list[Audited]:
     findings = list(_findings(excuses, desk, name))
-    return findings + list(_unneeded(excuses, name, findings))
+    return findings + list(_unneeded(own, name, findings))
 
 
 def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:

@@ -205,6 +205,8 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
         elif before.function is test.function:
             _refuse_equal_labels(before, test)
             found[test.name] = replace(before, cases=(*before.cases, *test.cases))
+        elif _replaces(test, before, course):
+            found[test.name] = test
         else:
             raise CallError(f"{test.place}: there is another test called {test.name}")
     if hidden:
@@ -213,6 +215,16 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
             _check_weights(name, own)
             _check_heart(name, course.exercises[name].heart, own)
     return list(found.values())
+
+
+def _replaces(test: Test, before: Test, course: Course) -> bool:
+    """Whether a private test replaces the public one of its name, which must be of its exercise."""
+    first, second = (Path(one.place.rpartition(":")[0]) for one in (before, test))
+    return (
+        test.exercise == before.exercise
+        and course.is_private(second)
+        and not course.is_private(first)
+    )
 
 
 def _refuse_lost(path: Path) -> None:

@@ -39,7 +39,7 @@ class Course:
 
     folder: Path  # contains course.toml, the stubs and checks/
     file: CourseFile
-    private: Path | None = None  # a folder whose solutions override those next to `folder`
+    private: Path | None = None  # a folder whose solutions are laid over those next to `folder`
 
     @property
     def assigned(self) -> Assignment | None:
@@ -126,6 +126,14 @@ class Course:
             (path for folder in self.secrets if (path := folder.joinpath(*parts)).is_file()),
             self.solutions.joinpath(*parts),
         )
+
+    def layers(self, *parts: str) -> list[Path]:
+        """The existing files of this path in ``solutions``: the public one, then the private one.
+
+        The private file adds to the public one; what has the same name replaces it.
+        """
+        both = (folder.joinpath(*parts) for folder in reversed(self.secrets))
+        return [path for path in both if path.is_file()]
 
     @property
     def recorded(self) -> Path:
@@ -235,24 +243,18 @@ class Course:
         return self.recorded.is_dir() or answers.resolve() != self.folder
 
     def grader_files(self) -> list[Path]:
-        """The files of hidden tests in teaching order, and then further private files."""
-        names = [f"test_{unit.name}.py" for unit in self.units]
-        more: list[Path] = []
+        """The files of hidden tests in teaching order, and then the private ones."""
+        private: list[Path] = []
         if self.private is not None:
-            more = sorted((self.private / SOLUTIONS / "graders").glob("test_*.py"))
+            private = sorted((self.private / SOLUTIONS / "graders").glob("test_*.py"))
         return [
-            *(self.solution("graders", name) for name in names),
-            *(path for path in more if path.name not in names),
+            *(self.solutions / "graders" / f"test_{unit.name}.py" for unit in self.units),
+            *private,
         ]
 
-    def mistakes_files(self) -> dict[str, Path]:
-        """The files of known wrong and right answers, by unit; some may be missing."""
-        return {unit.name: self.solution("mistakes", f"{unit.name}.py") for unit in self.units}
-
-    @property
-    def common_mistakes_file(self) -> Path:
-        """The file of mistakes that many units share; it may be missing."""
-        return self.solution("mistakes", "common.py")
+    def is_private(self, path: Path) -> bool:
+        """Whether a file is in the private folder."""
+        return self.private is not None and path.resolve().is_relative_to(self.private.resolve())
 
     def reference_file(self, unit: str) -> Path:
         """The file of a unit's references."""
@@ -386,17 +388,17 @@ class Course:
         units = ", ".join(unit.name for unit in self.units)
         return f"; did you mean {near[0]}?" if near else f"; the units are {units}"
 
-    def solution_files(self) -> dict[str, Path]:
-        """The files in ``solutions`` that can affect a grade, by their path in that folder.
+    def solution_files(self) -> list[tuple[str, Path]]:
+        """The files in ``solutions`` that can affect a grade, each with its path in that folder.
 
-        They are references and their imports, graders, mistakes, and weights that graders read. A
-        file in the private folder overrides the course's file with the same path.
+        They are references and their imports, graders, mistakes, and weights that graders read: the
+        public files, and then the private ones.
         """
-        found: dict[str, Path] = {}
-        for folder in self.secrets if self.has_solutions else ():
-            for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.safetensors")]):
-                found.setdefault(path.relative_to(folder).as_posix(), path)
-        return found
+        return [
+            (path.relative_to(folder).as_posix(), path)
+            for folder in (reversed(self.secrets) if self.has_solutions else ())
+            for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.safetensors")])
+        ]
 
     def fingerprint(self) -> str:
         """A hash over everything that can affect the computed points and messages of a grade.
@@ -418,7 +420,7 @@ class Course:
         digest.update(msgspec.json.encode(file))
         shown = self.check_files() + [self.pristine(unit.name) for unit in self.units]
         named = [(path.name, path) for path in shown]
-        for name, path in (*named, *self.solution_files().items()):
+        for name, path in (*named, *self.solution_files()):
             digest.update(name.encode())
             if path.is_file():
                 digest.update(hashlib.blake2b(path.read_bytes()).digest())
@@ -476,6 +478,7 @@ def load_course(folder: Path) -> Course:
 
 # The folder of solutions next to a course's folder, and the folder of recordings inside it.
 SOLUTIONS, RECORDED = "solutions", "recorded"
+COMMON = "common.py"  # the table of mistakes that people make in many exercises
 SHEET = "sheet.sqlite"  # the file of recorded results, in `RECORDED`
 NAMED = "GRADER_COURSE"  # the environment variable with the course's folder, like --course
 

@@ -42,7 +42,7 @@ def load_solutions(course: Course) -> Mapping[str, ModuleType]:
     references anew after a change.
     """
     digest = hashlib.blake2b(digest_size=6)
-    for path in course.solution_files().values():
+    for _, path in course.solution_files():
         digest.update(str(path).encode() + path.read_bytes())
     package = f"{PRIVATE}{digest.hexdigest()}"
     if package not in sys.modules:

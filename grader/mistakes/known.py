@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, reduce
 from pathlib import Path
 
-from grader.course.course import Course, require_python
+from grader.course.course import COMMON, Course, require_python
 from grader.course.statements import COMPUTES
 from grader.mistakes.declared import (
     COMMONS,
@@ -143,22 +143,24 @@ def load_library(course: Course, exercises: Collection[str] | None = None) -> Li
     references = course.reference_files()
     require_python(references.values())
     sources = {unit: path.read_text("utf-8") for unit, path in references.items()}
-    table = _load_common(course)
-    variants: list[Variant] = []
-    for unit, path in course.mistakes_files().items():
-        if unit in units and path.is_file():
+    table: dict[str, Common] = {}
+    for path in course.layers("mistakes", COMMON):
+        table |= _load_common(path, course)
+    known: dict[str, Variant] = {}  # by id
+    for unit in (unit for unit in sources if unit in units):
+        for path in course.layers("mistakes", f"{unit}.py"):
+            # Public variants change the public reference, even if a private one replaces it.
+            beside = path.parents[1] / path.name
+            reference = beside.read_text("utf-8") if beside.is_file() else sources[unit]
             with _errors_in(path):
-                variants += _load(path, unit, sources[unit], course, table)
-    ids = [variant.id for variant in variants]
-    if twice := _twice(ids):
-        raise CallError(f"{course.solutions / 'mistakes'}: there are two variants {twice}")
-    return Library(variants, sources, course.unit_of)
+                own = _load(path, unit, reference, course, table, [*known.values()])
+                if twice := _twice([variant.id for variant in own]):
+                    raise BadVariant(f"there are two variants {twice}")
+            known |= {variant.id: variant for variant in own}
+    return Library([*known.values()], sources, course.unit_of)
 
 
-def _load_common(course: Course) -> Mapping[str, Common]:
-    path = course.common_mistakes_file
-    if not path.is_file():
-        return {}
+def _load_common(path: Path, course: Course) -> Mapping[str, Common]:
     with _errors_in(path):
         if any(unit.name == path.stem for unit in course.units):
             raise BadVariant(f"is the table of common mistakes, and no unit can be {path.stem!r}")
@@ -173,12 +175,17 @@ def _load_common(course: Course) -> Mapping[str, Common]:
 
 
 def _load(
-    path: Path, unit: str, reference: str, course: Course, table: Mapping[str, Common]
+    path: Path,
+    unit: str,
+    reference: str,
+    course: Course,
+    table: Mapping[str, Common],
+    before: Sequence[Variant],
 ) -> list[Variant]:
+    """The variants that a file declares; a pair may consist of mistakes from `before`."""
     _run(path)
     if COMMONS:
-        table_file = course.common_mistakes_file.name
-        raise BadVariant(f"common mistakes are declared in {table_file} only", COMMONS[0].line)
+        raise BadVariant(f"common mistakes are declared in {COMMON} only", COMMONS[0].line)
     support, definitions = _parts(path.read_text("utf-8"))
     variants: list[Variant] = []
     for entry in list(ENTRIES):
@@ -190,7 +197,7 @@ def _load(
                 definition = f"{support}\n\n{_definition_below(entry, definitions)}"
             original = text_of_definition(reference, entry.exercise)
             if entry.together:
-                variants.append(_pair(entry, variants, original, definition))
+                variants.append(_pair(entry, [*before, *variants], original, definition))
             elif entry.but is None:
                 variants.append(_variant(entry, table, original, definition))
             else:

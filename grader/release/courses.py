@@ -42,19 +42,23 @@ def write_course(to: Path) -> list[Path]:
 
 # --- overlay -------------------------------------------------------------------------------------
 #
-# An overlay is a private course: its solutions replace solutions of a public course.
+# An overlay is a private course: its solutions are laid over those of a public course.
 
 
 def write_overlay(course: Course, to: Path) -> None:
     """Start an overlay of `course` in `to`: write a seed, a README and a ``course.toml``.
 
-    Also makes empty folders for hidden tests and mistakes. Raises `CallError` if `to` is not empty,
-    or is inside the course's folder, which students get.
+    Also makes empty folders for hidden tests and mistakes. The path of the public course is
+    relative if both may move together: if `to` is in the clone of the public course, or next to it.
+    Raises `CallError` if `to` is not empty, or is inside the course's folder, which students get.
     """
     require_empty(to)
     if to.resolve().is_relative_to(course.folder):
         raise CallError(f"{to} is inside {course.folder}, which students get: name another folder")
-    fields = {"course": course.folder.as_posix(), "title": course.file.title}
+    public, place = course.folder, to.resolve()
+    if place.parent in public.parents[:2]:
+        public = Path(os.path.relpath(public, place))
+    fields = {"course": public.as_posix(), "title": course.file.title}
     with drafted(to) as draft:
         draft.chmod(0o700)
         (draft / "solutions" / "graders").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A private course over a public one: another seed, other tests, assignments of its own."""
+"""A private course over a public one: another seed, more tests and mistakes, own assignments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.course import load_course
+from grader.course.collection import collect
+from grader.course.course import Course, load_course
+from grader.mistakes import load_library
+from grader.records.faults import CallError
 from tests.conftest import Grader
 from tests.support.places import TINY
 
@@ -56,16 +59,110 @@ def test_a_new_course_grades_as_the_one_below_it(
     assert totals(tmp_path / "out") == {"ada": "10"}
 
 
-def test_private_tests_come_before_those_below_or_beside_them(private: Path) -> None:
-    graders = private / "solutions" / "graders"
-    (graders / "test_basics.py").write_text(TRICKY, "utf-8")
-    (graders / "test_more.py").write_text(TRICKY, "utf-8")
-    below = TINY / "solutions" / "graders"
-    assert load_course(private).grader_files() == [
-        graders / "test_basics.py",
-        below / "test_layers.py",
-        graders / "test_more.py",
-    ]
+def hidden_tests(course: Course) -> dict[str, tuple[str, float]]:
+    """The title and the points of each hidden test."""
+    tests = collect(course.grader_files(), True, course)
+    return {test.name: (test.title, test.weight) for test in tests}
+
+
+@pytest.mark.parametrize("file", ["test_basics.py", "test_more.py"])
+def test_private_tests_add_to_those_below_and_replace_those_of_their_name(
+    private: Path, file: str
+) -> None:
+    public = hidden_tests(load_course(TINY / "exercises"))
+    replaced = next(name for name in public if name.startswith("test_center"))
+    again = TRICKY.partition("@rung")
+    same_name = "".join(again[1:]).replace("test_center_is_seven", replaced)
+    (private / "solutions" / "graders" / file).write_text(f"{TRICKY}\n\n{same_name}", "utf-8")
+    mine = ("What nobody would expect", 4)
+    assert hidden_tests(load_course(private)) == public | {
+        replaced: mine,
+        "test_center_is_seven": mine,
+    }
+
+
+def test_a_private_test_does_not_replace_a_test_of_another_exercise(private: Path) -> None:
+    text = TRICKY.replace("test_center_is_seven", "test_weigh_agrees")
+    path = private / "solutions" / "graders" / "test_more.py"
+    public = hidden_tests(load_course(TINY / "exercises"))
+    name = next(name for name in public if name.startswith("test_weigh"))
+    path.write_text(text.replace("test_weigh_agrees", name), "utf-8")
+    with pytest.raises(CallError, match=rf"test_more.py:\d+: there is another test called {name}"):
+        hidden_tests(load_course(private))
+
+
+def known(course: Course) -> dict[str, str]:
+    """The hint of each mistake."""
+    return {variant.id: variant.hint for variant in load_library(course).variants}
+
+
+def write(private: Path, file: str, text: str) -> None:
+    (private / "solutions" / "mistakes" / file).write_text(text, "utf-8")
+
+
+def test_private_mistakes_add_to_those_below_and_replace_those_of_their_name(
+    private: Path,
+) -> None:
+    public = known(load_course(TINY / "exercises"))
+    (first, second) = [id for id in public if id.startswith("center/")][:2]
+    slugs = tuple(id.partition("/")[2] for id in (first, second))
+    write(
+        private,
+        "basics.py",
+        f"""
+from grader.mistakes import common_mistakes, mistake
+
+mistake("center", "{slugs[0]}", "Mine", hint="Mine?", change={{"x - ": "x * "}})
+mistake("center", "new", "New", hint="New?", change={{"x - ": "7 - "}})
+mistake("center", together=("{slugs[1]}", "new"), change={{"x - ": "8 - "}})
+common_mistakes("center")
+""",
+    )
+    write(
+        private,
+        "common.py",
+        """
+from grader.mistakes import common
+
+common("plus", "Added", hint="Added?", change={"x - ": "x + "})
+""",
+    )
+    both = {f"center/{slugs[1]}+new": f"{public[second]} New?"}
+    mine = {first: "Mine?", "center/new": "New?", "center/plus": "Added?"}
+    assert known(load_course(private)) == public | mine | both
+
+
+def test_public_mistakes_change_the_public_reference(private: Path) -> None:
+    """They fit, whatever the private reference looks like."""
+    public = known(load_course(TINY / "exercises"))
+    text = (TINY / "solutions" / "basics.py").read_text("utf-8")
+    assert "x - x.mean()" in text
+    mine = text.replace("x - x.mean()", "torch.sub(x, x.mean())")
+    (private / "solutions" / "basics.py").write_text(mine, "utf-8")
+    assert known(load_course(private)) == public
+
+
+def test_private_exceptions_of_the_audit_add_to_those_below(
+    private: Path, cold_grader: Grader
+) -> None:
+    write(private, "audit.toml", '[equivalent]\n"center/nothing" = "not needed"\n')
+    ran = cold_grader("audit", "center", "--course", private, "--jobs", "1")
+    assert ran.code == 1
+    assert ran.out.count("no excuse is needed") == 1
+
+
+def test_the_path_of_the_public_course_is_relative_if_both_can_move(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    shutil.copytree(TINY, tmp_path / "here" / "tiny")
+    for place, path in {"mine": "../tiny/exercises", "tiny/mine": "../exercises"}.items():
+        to = tmp_path / "here" / place
+        ran = cold_grader("new", "course", to, "--course", tmp_path / "here" / "tiny")
+        assert ran.code == 0, ran.err
+        assert f'overlay = "{path}"' in (to / "course.toml").read_text("utf-8")
+    (tmp_path / "here").rename(tmp_path / "there")
+    course = load_course(tmp_path / "there" / "mine")
+    assert course.folder == tmp_path / "there" / "tiny" / "exercises"
 
 
 def test_a_private_test_adds_to_what_is_asked(

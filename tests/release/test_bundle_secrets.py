@@ -115,8 +115,7 @@ def mistakes() -> Iterator[str]:
     library = load_library(COURSE)
     variants = [v for name in COURSE.exercises for v in library.of(name, "mistake")]
     told = {text for variant in variants for text in (variant.title, variant.hint, variant.slug)}
-    paths = [COURSE.mistakes_files()[unit.name] for unit in COURSE.units]
-    for path in (*paths, COURSE.common_mistakes_file):
+    for path in sorted((COURSE.solutions / "mistakes").glob("*.py")):
         for node in functions(path):
             yield from long([*statements(node), *(set(strings(node)) - told)])
         for call in ast.walk(ast.parse(path.read_text("utf-8"))):

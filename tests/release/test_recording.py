@@ -274,7 +274,7 @@ BY_HAND = "def weigh(scores):\n    return 3 * scores.exp() / scores.exp().sum(-1
 def test_a_forbidden_call_of_a_mistake_is_recorded_so_that_nobody_else_gets_its_name(
     course: Course, warm: Warm, tmp_path: Path
 ) -> None:
-    with course.mistakes_files()["basics"].open("a", encoding="utf-8") as file:
+    with (course.solutions / "mistakes" / "basics.py").open("a", encoding="utf-8") as file:
         file.write(BY_TORCH)
     record_course(course, course.folder / "recorded")
     shutil.rmtree(course.solutions)
