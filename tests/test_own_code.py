@@ -91,7 +91,7 @@ INSTRUCTORS = (
     ("release", "gradescope", "--to", "b"),
     ("release", "otter", "--to", "b"),
     ("release", "classroom50", "--to", "b"),
-    ("new", "course", "b"),
+    ("new", "course", "b", "--overlay"),
     ("explain", "g", "ada", "center"),
     ("adjust", "g", "ada", "center", "+1", "--reason", "r"),
     ("forget", "g", "ada", "--yes"),
@@ -282,7 +282,7 @@ def test_commands_that_run_a_course_say_which(
         ran = grader(*call)
         assert ran.err == ""
         assert "course: " not in ran.out
-    assert grader("new", "course", "over", *named).code == 0
+    assert grader("new", "course", "over", "--overlay", *named).code == 0
     (class_folder / "over" / "solutions" / "seed").write_text("s\n", "utf-8")
     ran = grader("grade", "ada.py", "--out", "h", "--only", "center", "--course", "over")
     assert f"course: tiny, {class_folder / 'over'}\n" in ran.out

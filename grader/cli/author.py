@@ -22,6 +22,7 @@ from grader.cli.app import (
     instructors_course,
 )
 from grader.course.course import Course
+from grader.records.faults import CallError
 from grader.records.rows import counted
 
 
@@ -118,21 +119,45 @@ new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Start somet
 app.add_typer(new, name="new", rich_help_panel=AUTHORS)
 
 
-@new.command("course", epilog="Example: grader new course ../my-course")
+@new.command(
+    "course",
+    epilog='Example: grader new course ../statistics --title "Statistics with tensors"',
+)
 def new_course(
     to: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make; keep it private.")],
+    title: Annotated[str, typer.Option("--title", help="The course's title, for people.")] = "",
+    name: Annotated[
+        str, typer.Option("--name", help="The course's name, for files (default: the folder's).")
+    ] = "",
+    overlay: Annotated[
+        bool,
+        typer.Option("--overlay", help="Start a private course on top of the course --course."),
+    ] = False,
     course: CourseOption = None,
 ) -> None:
-    """Start a private course on top of this course: your own seed, hidden tests, references.
+    """Write a new course with one exercise, which grades, checks, audits and releases as it is.
 
-    Anyone can read the references and hidden tests of a public repository. The files that you put
-    into DIR replace them, and stay private.
+    With --overlay, DIR becomes a private course on top of another course. Anyone can read the
+    references and hidden tests of a public repository. The files that you put into DIR replace
+    them, and stay private.
     """
-    from grader.release.courses import write_overlay as write
+    if overlay:
+        if title or name:
+            raise CallError("an overlay takes its title and name from the course below it")
+        from grader.release.courses import write_overlay
 
-    write(instructors_course(course, "new course"), to)
-    print(f"{to} has a seed of its own, and {to / 'README.md'} says what else you can add")
-    print(f"to grade with it: grader grade submissions/ --out grades/ --course {to}")
+        write_overlay(instructors_course(course, "new course"), to)
+        print(f"{to} has a seed of its own, and {to / 'README.md'} says what else you can add")
+        print(f"to grade with it: grader grade submissions/ --out grades/ --course {to}")
+        return
+    if course is not None:
+        raise CallError("--course names the course below an overlay: add --overlay")
+    from grader.author.courses import write_course
+
+    write_course(to, title, name)
+    print(f"{to} is a course with one exercise, and {to / 'README.md'} says what each file is for")
+    print(f"to prove its tests:  grader audit --course {to}")
+    print(f"to add an exercise:  grader new exercise NAME --unit UNIT --from FILE --course {to}")
 
 
 @new.command("class", epilog="Example: grader new class practice/ --students 300")

@@ -33,8 +33,10 @@ Several mistakes that differ in a number may be declared in a loop::
     for rate in (0.1, 0.5):
         mistake("FeedForward", f"drops-{rate}", …)
 
-``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises. Each
-mistake has one or more changes. An exercise uses the first change that fits its reference::
+The engine's table of common mistakes, ``general.py`` in this room, holds mistakes that people make
+in any course. ``solutions/mistakes/common.py`` continues the table with mistakes of the course, and
+replaces mistakes of the same name. Each mistake has one or more changes. An exercise uses the first
+change that fits its reference::
 
     common(
         "mask-added", "The mask is added to the scores as 0 and 1",

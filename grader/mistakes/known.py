@@ -143,9 +143,7 @@ def load_library(course: Course, exercises: Collection[str] | None = None) -> Li
     references = course.reference_files()
     require_python(references.values())
     sources = {unit: path.read_text("utf-8") for unit, path in references.items()}
-    table: dict[str, Common] = {}
-    for path in course.layers("mistakes", COMMON):
-        table |= _load_common(path, course)
+    table = _load_common(course)
     known: dict[str, Variant] = {}  # by id
     for unit in (unit for unit in sources if unit in units):
         for path in course.layers("mistakes", f"{unit}.py"):
@@ -160,10 +158,24 @@ def load_library(course: Course, exercises: Collection[str] | None = None) -> Li
     return Library([*known.values()], sources, course.unit_of)
 
 
-def _load_common(path: Path, course: Course) -> Mapping[str, Common]:
-    with _errors_in(path):
+GENERAL = Path(__file__).with_name("general.py")  # the engine's table of common mistakes
+
+
+def _load_common(course: Course) -> Mapping[str, Common]:
+    """The common mistakes by slug: the engine's, then those of the course's layers."""
+    table = dict(_table(GENERAL))
+    for path in course.layers("mistakes", COMMON):
         if any(unit.name == path.stem for unit in course.units):
-            raise BadVariant(f"is the table of common mistakes, and no unit can be {path.stem!r}")
+            raise CallError(
+                f"{path}: is the table of common mistakes, and no unit can be {path.stem!r}"
+            )
+        table |= _table(path)
+    return table
+
+
+def _table(path: Path) -> Mapping[str, Common]:
+    """The common mistakes that a file declares, by slug."""
+    with _errors_in(path):
         _run(path)
         if ENTRIES:
             why = "holds common mistakes only; an exercise's mistakes go to its unit's file"

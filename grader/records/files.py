@@ -38,6 +38,12 @@ def write_whole(path: Path, data: bytes) -> None:
             draft.unlink()
 
 
+def write_secret(path: Path, text: str) -> None:
+    """Write a new file that only its owner can read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
 def _sync_folder(folder: Path) -> None:
     """Write a folder's list of files to the disk, if the system supports it."""
     with suppress(OSError):

@@ -18,7 +18,7 @@ from grader.course.course import Course, load_course
 from grader.course.file import Assignment, Unit
 from grader.records.bundles import bundled
 from grader.records.faults import CallError
-from grader.records.files import drafted, files_in, require_empty
+from grader.records.files import drafted, files_in, require_empty, write_secret
 from grader.release.engine import copy_source
 from grader.release.texts import write_text
 
@@ -63,9 +63,7 @@ def write_overlay(course: Course, to: Path) -> None:
         draft.chmod(0o700)
         (draft / "solutions" / "graders").mkdir(parents=True)
         (draft / "solutions" / "mistakes").mkdir()
-        seed = draft / "solutions" / "seed"
-        with os.fdopen(os.open(seed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(secrets.token_hex(16) + "\n")
+        write_secret(draft / "solutions" / "seed", secrets.token_hex(16) + "\n")
         for name in ("course.toml", "README.md"):
             text = (resources.files("grader.release") / "templates" / "overlay" / name).read_text(
                 "utf-8"

@@ -1,4 +1,4 @@
-"""Mistakes that people make in many exercises: each once, with the changes that make it.
+"""Mistakes that people make in many exercises of this course, beside those of the engine's table.
 
 An exercise lists those that apply to it in its unit's file, and gets the first change that fits its
 reference. Where there is none, or none that fits, it brings its own.
@@ -57,13 +57,6 @@ def weighing(new):
 
 
 # --- what goes in and what comes out --------------------------------------------------------------
-
-common(
-    "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    breaks=("gradients",),
-    change=[{FORWARD: f"    @torch.no_grad()\n{FORWARD}"}, returning("({}).detach()")],
-)  # fmt: skip
 
 common(
     "detached", "Gradients are cut off",
@@ -145,40 +138,6 @@ common(
         {MIX: "attn_weights.float() @ values.float()"},
         {"(queries, keys, values)": "(queries.float(), keys.float(), values.float())"},
     ],
-)  # fmt: skip
-
-common(
-    "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-    breaks=("dtype",),
-    change=returning("({}).float()"),
-)  # fmt: skip
-
-common(
-    "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    breaks=("returns",),
-    change=returning("({}).double()"),
-)  # fmt: skip
-
-common(
-    "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    breaks=("returns",),
-    change=returning("({}).squeeze()"),
-)  # fmt: skip
-
-common(
-    "nothing-returned", "Nothing is returned",
-    hint="What does a Python function give back that has no return?",
-    breaks=("returns",),
-    change={RESULT: r"\1\2"},
-)  # fmt: skip
-
-common(
-    "all-zeros", "The result is zero",
-    hint="Which line makes everything vanish?",
-    change=returning("0 * {}"),
 )  # fmt: skip
 
 common(
@@ -831,12 +790,6 @@ common(
 )  # fmt: skip
 
 # --- layers ---------------------------------------------------------------------------------------
-
-common(
-    "no-super-init", "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={"super().__init__()": "pass"},
-)  # fmt: skip
 
 common(
     "made-in-forward", "There are new weights at every call",

@@ -29,8 +29,8 @@ def test_center_is_seven(student, make):
 
 @pytest.fixture
 def private(cold_grader: Grader, tmp_path: Path) -> Path:
-    """What `grader new course` makes."""
-    assert cold_grader("new", "course", tmp_path / "mine", "--course", TINY).code == 0
+    """What `grader new course --overlay` makes."""
+    assert cold_grader("new", "course", tmp_path / "mine", "--overlay", "--course", TINY).code == 0
     return tmp_path / "mine"
 
 
@@ -45,7 +45,7 @@ def test_a_new_course_has_a_seed_that_nobody_else_knows(
     course = load_course(private)
     assert course.hidden_seed() != load_course(TINY / "exercises").hidden_seed()
     assert len(course.hidden_seed()) >= 32
-    assert cold_grader("new", "course", tmp_path / "other", "--course", TINY).code == 0
+    assert cold_grader("new", "course", tmp_path / "other", "--overlay", "--course", TINY).code == 0
     assert load_course(tmp_path / "other").hidden_seed() != course.hidden_seed()
     assert private.stat().st_mode & 0o077 == 0
 
@@ -115,7 +115,7 @@ from grader.mistakes import common_mistakes, mistake
 mistake("center", "{slugs[0]}", "Mine", hint="Mine?", change={{"x - ": "x * "}})
 mistake("center", "new", "New", hint="New?", change={{"x - ": "7 - "}})
 mistake("center", together=("{slugs[1]}", "new"), change={{"x - ": "8 - "}})
-common_mistakes("center")
+common_mistakes("center", "plus")
 """,
     )
     write(
@@ -157,7 +157,7 @@ def test_the_path_of_the_public_course_is_relative_if_both_can_move(
     shutil.copytree(TINY, tmp_path / "here" / "tiny")
     for place, path in {"mine": "../tiny/exercises", "tiny/mine": "../exercises"}.items():
         to = tmp_path / "here" / place
-        ran = cold_grader("new", "course", to, "--course", tmp_path / "here" / "tiny")
+        ran = cold_grader("new", "course", to, "--overlay", "--course", tmp_path / "here" / "tiny")
         assert ran.code == 0, ran.err
         assert f'overlay = "{path}"' in (to / "course.toml").read_text("utf-8")
     (tmp_path / "here").rename(tmp_path / "there")
@@ -223,7 +223,7 @@ def test_a_private_course_is_not_made_where_students_look(
 ) -> None:
     shutil.copytree(TINY, tmp_path / "tiny")
     place = tmp_path / "tiny" / "exercises" / "mine"
-    ran = cold_grader("new", "course", place, "--course", tmp_path / "tiny")
+    ran = cold_grader("new", "course", place, "--overlay", "--course", tmp_path / "tiny")
     assert ran.code == 2
     assert "which students get" in ran.err
     assert not place.exists()

@@ -1,0 +1,59 @@
+"""Writes a new course: a folder that grades, checks, audits and releases as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from pathlib import Path
+
+from grader.author.texts import template
+from grader.records.faults import CallError
+from grader.records.files import drafted, require_empty, write_secret
+
+UNIT = "vectors"  # the only unit of a new course
+
+# The files of a new course, and the templates from which they are made. The templates of Python
+# files have another suffix, so that no tool takes them for modules of the engine.
+FILES = {
+    "README.md": "README.md",
+    "Makefile": "Makefile",
+    ".gitignore": "gitignore",
+    ".github/workflows/audit.yml": "audit.yml",
+    "exercises/course.toml": "course.toml",
+    f"exercises/{UNIT}.py": "stub.txt",
+    f"exercises/checks/test_{UNIT}.py": "check.txt",
+    f"solutions/{UNIT}.py": "reference.txt",
+    f"solutions/graders/test_{UNIT}.py": "grader.txt",
+    f"solutions/mistakes/{UNIT}.py": "mistake.txt",
+    "solutions/mistakes/audit.toml": "audit.toml",
+}
+
+
+def write_course(to: Path, title: str = "", name: str = "") -> None:
+    """Write a course with one exercise and a random seed to the new or empty folder `to`.
+
+    Without a name, the course is called like the folder; without a title, like its name. Raises
+    `CallError` if `to` is not empty, or if a name or title has a line break.
+    """
+    require_empty(to)
+    name = name or _slug(to.resolve().name)
+    title = title or name.replace("-", " ").replace("_", " ").capitalize()
+    for key, text in (("--name", name), ("--title", title)):
+        if not text.isprintable() or not text.strip():
+            raise CallError(f"{key} {text!r} is not a line of text")
+    fields = {
+        "title": title,
+        "name_in_toml": json.dumps(name, ensure_ascii=False),
+        "title_in_toml": json.dumps(title, ensure_ascii=False),
+        "seed_in_toml": json.dumps(f"{name}-public", ensure_ascii=False),
+    }
+    with drafted(to, private=True) as draft:
+        for path, source in FILES.items():
+            (draft / path).parent.mkdir(parents=True, exist_ok=True)
+            (draft / path).write_bytes(template(f"course/{source}", **fields).encode())
+        write_secret(draft / "solutions" / "seed", secrets.token_hex(16) + "\n")
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^\w-]+", "-", text.lower()).strip("-") or "course"

@@ -1,0 +1,196 @@
+"""The engine's table of common mistakes: those that people make in any course with tensors.
+
+A course's own table, ``solutions/mistakes/common.py``, adds mistakes and replaces mistakes of the
+same name. The names of variables differ between references, so the changes are patterns of calls.
+"""
+
+import re
+
+from grader.mistakes import common
+
+# --- what references have in common ---------------------------------------------------------------
+
+RESULT = re.compile(r"^( *)return (.+?)( *#.*)?$", re.M)
+FORWARD = "    def forward("
+# The name of the first argument, and the last return: of a module, or else of a function.
+LAST_OF_MODULE = re.compile(
+    r"(    def forward\(\s*self,\s*(\w+).*)^( *)return ([^#\n]+)", re.S | re.M
+)
+LAST_OF_FUNCTION = re.compile(r"\A(def \w+\(\s*(\w+).*)^( *)return ([^#\n]+)", re.S | re.M)
+
+
+def returning(new: str) -> dict[str | re.Pattern[str], str]:
+    """What comes after `return`, with {} for what is there."""
+    return {RESULT: r"\1return " + new.format(r"\2")}
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+common(
+    "no-gradient", "No gradient flows back to the input",
+    hint="Does your result have a grad_fn?",
+    breaks=("gradients",),
+    change=[{FORWARD: f"    @torch.no_grad()\n{FORWARD}"}, returning("({}).detach()")],
+)  # fmt: skip
+
+common(
+    "statistics-detached", "A sum, mean or maximum counts as a constant, without a gradient",
+    hint="Does that number change when the input changes?",
+    breaks=("gradients",),
+    change=[
+        {re.compile(r"(\.(?:sum|mean|amax|var|std|norm)\([^()]*\))"): r"\1.detach()"},
+        {re.compile(r"(torch\.(?:sum|mean|amax|var|std|norm)\([^()]*\))"): r"\1.detach()"},
+    ],
+)  # fmt: skip
+
+# --- the caller's tensors -------------------------------------------------------------------------
+
+# Autograd refuses to change a tensor in place that needs a gradient: the mistake is about others.
+ZEROED = r"\1\3result = \4\n\3if not \2.requires_grad:\n\3    \2.zero_()\n\3return result"
+
+common(
+    "changed-in-place", "The caller's tensor is changed",
+    hint="Who else holds the tensor that you were given?",
+    breaks=("unchanged",),
+    change=[{LAST_OF_MODULE: ZEROED}, {LAST_OF_FUNCTION: ZEROED}],
+)  # fmt: skip
+
+# --- dtypes and shapes ----------------------------------------------------------------------------
+
+common(
+    "float32-inside", "The numbers pass through float32 on their way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    breaks=("dtype",),
+    change={RESULT: r"\1result = \2\n\1return result.float().to(result.dtype)"},
+)  # fmt: skip
+
+common(
+    "returns-float32", "The result is float32, whatever came in",
+    hint="Which dtype comes out when float64 goes in?",
+    breaks=("dtype",),
+    change=returning("({}).float()"),
+)  # fmt: skip
+
+common(
+    "returns-float64", "The result is float64, whatever was asked for",
+    hint="Which dtype should come out, and which one does?",
+    breaks=("returns",),
+    change=returning("({}).double()"),
+)  # fmt: skip
+
+common(
+    "squeezed", "Axes of size one disappear",
+    hint="Which shape comes out when an axis has size one?",
+    breaks=("returns",),
+    change=returning("({}).squeeze()"),
+)  # fmt: skip
+
+common(
+    "transposed", "Rows and columns have changed places",
+    hint="Which axis of the result comes first in the statement?",
+    change=returning("({}).T"),
+)  # fmt: skip
+
+common(
+    "nothing-returned", "Nothing is returned",
+    hint="What does a Python function give back that has no return?",
+    breaks=("returns",),
+    change={RESULT: r"\1\2"},
+)  # fmt: skip
+
+# --- axes -----------------------------------------------------------------------------------------
+
+common(
+    "wrong-axis", "The wrong axis is used",
+    hint="Which axis disappears in this line, and which one should?",
+    change=[
+        {re.compile(r"\bdim=(?:-1|1)\b"): "dim=0"},
+        {re.compile(r"\bdim=0\b"): "dim=-1"},
+        {re.compile(r"\bdim=-2\b"): "dim=-1"},
+        {re.compile(r"\baxis=(?:-1|1)\b"): "axis=0"},
+        {re.compile(r"\baxis=0\b"): "axis=-1"},
+    ],
+)  # fmt: skip
+
+common(
+    "no-keepdim", "The totals line up with the wrong axis",
+    hint="Does a total of shape (n,) line up with the rows or with the columns?",
+    change=[
+        {re.compile(r"(dim=[^,()]+), keepdim=True\)"): r"\1)"},
+        {re.compile(r"(axis=[^,()]+), keepdims=True\)"): r"\1)"},
+    ],
+)  # fmt: skip
+
+# --- formulas -------------------------------------------------------------------------------------
+
+common(
+    "all-zeros", "The result is zero",
+    hint="Which line makes everything vanish?",
+    change=returning("0 * {}"),
+)  # fmt: skip
+
+common(
+    "negated", "The result has the opposite sign",
+    hint="What is subtracted from what, and should the result be positive?",
+    change=returning("-({})"),
+)  # fmt: skip
+
+common(
+    "sum-for-mean", "A sum is taken where a mean belongs",
+    hint="What happens to this number if there are twice as many elements?",
+    change={re.compile(r"\bmean\("): "sum("},
+)  # fmt: skip
+
+common(
+    "mean-for-sum", "A mean is taken where a sum belongs",
+    hint="What happens to this number if there are twice as many elements?",
+    change={re.compile(r"\bsum\("): "mean("},
+)  # fmt: skip
+
+common(
+    "no-root", "The square root is missing",
+    hint="Is this number a square, or the length of a side?",
+    change=[
+        {re.compile(r"torch\.sqrt\("): "("},
+        {re.compile(r"\.sqrt\(\)"): ""},
+        {re.compile(r"\s*\*\*\s*0\.5\b"): ""},
+    ],
+)  # fmt: skip
+
+common(
+    "sample-variance", "The variance divides by one less than the number of elements",
+    hint="By which number do torch's var and std divide unless you say otherwise?",
+    change={re.compile(r", (?:unbiased=False|correction=0)\b"): ""},
+)  # fmt: skip
+
+common(
+    "no-eps", "Nothing keeps the divisor away from zero",
+    hint="What is the result for an input in which all numbers are equal?",
+    change={re.compile(r" \+ (?:self\.)?eps\b"): ""},
+)  # fmt: skip
+
+common(
+    "one-step-short", "The loop ends one step too early",
+    hint="Which is the last number that range gives?",
+    change={re.compile(r"\brange\(([\w.]+)\)"): r"range(\1 - 1)"},
+)  # fmt: skip
+
+# --- modules --------------------------------------------------------------------------------------
+
+common(
+    "no-super-init", "nn.Module never gets to set itself up",
+    hint="Who prepares self to hold parameters, and when?",
+    change={"super().__init__()": "pass"},
+)  # fmt: skip
+
+common(
+    "no-parameters", "Torch finds no weights to train in the module",
+    hint="What does list(layer.parameters()) show, and where does torch look for what it shows?",
+    change={re.compile(r"nn\.Parameter\("): "("},
+)  # fmt: skip
+
+common(
+    "bias-missing", "A linear layer has no bias",
+    hint="Which of the layers has a bias in the statement?",
+    change={re.compile(r"(nn\.Linear\([^()]*)\)"): r"\1, bias=False)"},
+)  # fmt: skip
