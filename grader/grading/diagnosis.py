@@ -75,6 +75,20 @@ class Diagnosis:
         found = _fitting(chain.from_iterable(map(known.mistakes, bases)), failed, known.built_on)
         return self._only(found, answers, failed, known.built_on)
 
+    def fitting(self, variants: Iterable[Variant], answers: Answers) -> list[Variant]:
+        """The variants that would be named for an answer, and pass the same cases as the answer."""
+        # The failed cases come first, since few variants agree with them.
+        ordered = dict(sorted(answers.items(), key=lambda case: case[1].passed))
+        return [
+            variant
+            for variant in _fitting(variants, ordered, self._known.given)
+            if all(
+                self._explains(variant, at, own, self._known.given)
+                for at, own in answers.items()
+                if not own.passed
+            )
+        ]
+
     def follows(self, exercise: str, base: Variant, answers: Answers) -> bool:
         """Whether the answer to `exercise` fails because of `base`, a mistake in another exercise.
 
@@ -128,6 +142,11 @@ def _fitting(variants: Iterable[Variant], answers: Answers, outcome: _Outcome) -
     return [v for v in variants if all(_fits(outcome(v, *at), own) for at, own in answers.items())]
 
 
+def alike(ours: Answers, theirs: Answers) -> bool:
+    """Whether two answers pass and fail the same cases, with the same results."""
+    return ours.keys() == theirs.keys() and all(_fits(ours[at], theirs[at]) for at in ours)
+
+
 def _fits(given: Given, own: Given) -> bool:
     # Right results are the same for every answer, so they show no mistake.
     if given.passed or own.passed:
@@ -160,23 +179,23 @@ class Gap:
 
 def gap_between(theirs: Sequence[CallResult], ours: Sequence[CallResult]) -> Gap:
     """The gap between two answers' results; infinite if these differ in type or shape."""
-    ones, others = list(_flat(theirs)), list(_flat(ours))
+    ones, others = list(flat(theirs)), list(flat(ours))
     if len(ones) != len(others):
         return Gap(math.inf, right=False)
     gaps = list(map(_gap, ones, others))
     return Gap(max((gap.largest for gap in gaps), default=0.0), all(gap.right for gap in gaps))
 
 
-def _flat(answers: Iterable[CallResult]) -> Iterator[CallResult]:
+def flat(answers: Iterable[CallResult]) -> Iterator[CallResult]:
     """The results without nesting: a container becomes its size or names, and then its items."""
     for answer in answers:
         match answer:
             case wire.Items(_, inside):
                 yield f"{len(inside)} items"
-                yield from _flat(inside)
+                yield from flat(inside)
             case wire.Entries(inside):
                 yield f"the entries {sorted(inside)}"
-                yield from _flat(inside[name] for name in sorted(inside))
+                yield from flat(inside[name] for name in sorted(inside))
             case _:
                 yield answer
 
@@ -216,14 +235,14 @@ def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
 
 def shows_numbers(results: Sequence[CallResult]) -> bool:
     """Whether the results of calls contain numbers, and no exception."""
-    flat = list(_flat(results))
-    raised = any(isinstance(value, wire.Raised) for value in flat)
-    return not raised and any(isinstance(v, wire.TensorData | int | float) for v in flat)
+    values = list(flat(results))
+    raised = any(isinstance(value, wire.Raised) for value in values)
+    return not raised and any(isinstance(v, wire.TensorData | int | float) for v in values)
 
 
 def same(ours: Sequence[CallResult], theirs: Sequence[CallResult]) -> bool:
     """Whether two answers gave the same results in the same calls; NaN equals NaN here."""
-    ones, others = list(_flat(ours)), list(_flat(theirs))
+    ones, others = list(flat(ours)), list(flat(theirs))
     return len(ones) == len(others) and all(map(_same, ones, others))
 
 
@@ -232,7 +251,7 @@ def same_words(ours: Sequence[CallResult], theirs: Sequence[CallResult]) -> bool
 
     A tensor on the meta device has a checksum in place of numbers: checksums must be equal too.
     """
-    return all(map(_same_word, _flat(ours), _flat(theirs)))
+    return all(map(_same_word, flat(ours), flat(theirs)))
 
 
 def _same_word(ours: CallResult, theirs: CallResult) -> bool:

@@ -120,7 +120,7 @@ def grade_exercises(
     `solved` are the exercises that were right in an earlier check.
     """
     chosen = [name for name in desk.tests if names is None or name in names]
-    attempts: dict[str, _Attempt] = {}
+    attempts: dict[str, Attempt] = {}
     # Exercises that forbid the same functions share a process, so they are tried together.
     served_by = desk.forbidden.__getitem__
     for _, together in groupby(sorted(chosen, key=served_by), key=served_by):
@@ -136,12 +136,17 @@ def grade_exercises(
 
 def grade_alone(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     """Grade one exercise, without looking for mistakes in the exercises that its answer uses."""
-    attempt = _run_tests(desk, seat, [name])[name]
+    attempt = attempted(desk, seat, name)
     return _scored(desk, name, attempt.engine_checks(), attempt.results)
 
 
+def attempted(desk: Desk, seat: Seat, name: str) -> Attempt:
+    """The results of one exercise's tests, before points are counted."""
+    return _run_tests(desk, seat, [name])[name]
+
+
 @dataclass(frozen=True)
-class _Attempt:
+class Attempt:
     """The results of one exercise's tests."""
 
     engine: list[TestResult]  # the engine's own checks: the answer exists, its signature is right
@@ -177,7 +182,7 @@ class _Attempt:
         return next(n for n, result in enumerate(self.results) if result.status in WRONG)
 
 
-def _run_tests(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Attempt]:
+def _run_tests(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, Attempt]:
     """Run the tests of these exercises in one process: all public checks, then all hidden tests.
 
     The result of a public check is shown in full. Code that has seen the inputs of a hidden test
@@ -310,7 +315,7 @@ class Climb:
                 test, judged.status, judged.message, judged.picture, at, broken, judged.place
             )
 
-    def attempt(self) -> _Attempt:
+    def attempt(self) -> Attempt:
         """The results of all tests; wrong results name the known mistake that explains them."""
         there = self._engine[0].status
         rest: TestStatus = "missing" if there == "missing" else "skipped"
@@ -319,7 +324,7 @@ class Climb:
             for test in self._desk.tests[self.name]
         ]
         if there != "passed":
-            return _Attempt(self._engine, results)
+            return Attempt(self._engine, results)
         diagnosis = self._desk.diagnosis
         failed = any(result.status in WRONG for result in results)
         bases = self._desk.course.exercises[self.name].requires
@@ -329,7 +334,7 @@ class Climb:
                 self._named(test, result, known)
                 for test, result in zip(self._desk.tests[self.name], results, strict=True)
             ]
-        return _Attempt(self._engine, results, self._answers, known, self.forbidden())
+        return Attempt(self._engine, results, self._answers, known, self.forbidden())
 
     def _named(self, test: Test, result: TestResult, known: Variant) -> TestResult:
         """Add the mistake to a wrong result, and keep only the rules that the mistake breaks.
@@ -343,7 +348,7 @@ class Climb:
         return msgspec.structs.replace(result, mistake=known.title, hint=known.hint, rules=rules)
 
 
-def _observed(attempt: _Attempt, tests: Sequence[Test], observed: Observed) -> _Attempt:
+def _observed(attempt: Attempt, tests: Sequence[Test], observed: Observed) -> Attempt:
     """Add sentences on behaviour to the result of the check whose input showed the behaviour.
 
     If this case of the check did not fail, the first wrong test has the sentences, which then name
@@ -358,7 +363,7 @@ def _observed(attempt: _Attempt, tests: Sequence[Test], observed: Observed) -> _
     return _behaving(attempt, at, said)
 
 
-def _discarding(attempt: _Attempt, uses: Sequence[wire.Use]) -> _Attempt:
+def _discarding(attempt: Attempt, uses: Sequence[wire.Use]) -> Attempt:
     """Add lines that discard a tensor to the first wrong result, which then has such a position."""
     if not uses:
         return attempt
@@ -369,14 +374,14 @@ def _discarding(attempt: _Attempt, uses: Sequence[wire.Use]) -> _Attempt:
     return replace(attempt, results=[*attempt.results[:at], told, *attempt.results[at + 1 :]])
 
 
-def _behaving(attempt: _Attempt, at: int, lines: tuple[str, ...]) -> _Attempt:
+def _behaving(attempt: Attempt, at: int, lines: tuple[str, ...]) -> Attempt:
     """Add these lines on the answer's behaviour to the result with this index."""
     so_far = attempt.results[at].behaviour
     told = msgspec.structs.replace(attempt.results[at], behaviour=(*so_far, *lines))
     return replace(attempt, results=[*attempt.results[:at], told, *attempt.results[at + 1 :]])
 
 
-def _following(desk: Desk, name: str, attempts: Mapping[str, _Attempt]) -> list[TestResult]:
+def _following(desk: Desk, name: str, attempts: Mapping[str, Attempt]) -> list[TestResult]:
     """An exercise's results; failures caused by an earlier exercise's mistake name the mistake."""
     own = attempts[name]
     wrong = {test for (test, _), given in own.answers.items() if not given.passed}
