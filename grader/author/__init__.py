@@ -1,5 +1,5 @@
-"""Tools for authors of a course: an audit of the course's tests, and an invented class to practise.
+"""Tools for authors of a course: audits of its tests and known mistakes, and an invented class.
 
 This room reads the whole course, including the solutions. Therefore a student's bundle does not
-contain it. It grades no students.
+contain it. It gives no grades.
 """

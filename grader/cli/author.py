@@ -35,6 +35,13 @@ def audit(
         bool,
         typer.Option("--machines", help="Also audit as on older processors, and compare."),
     ] = False,
+    graded: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="DIR", help="Instead: group a gradebook's wrong answers."),
+    ] = None,
+    who: Annotated[
+        bool, typer.Option("--who", help="With --from: name the students of each group.")
+    ] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -44,6 +51,9 @@ def audit(
     right answer. Each hidden test must find something that no other test finds. Otherwise the exit
     code is 1, unless solutions/mistakes/audit.toml gives a reason. With --machines, audits in three
     settings of torch's libraries. The exit code is then also 1 if verdicts, names or points differ.
+
+    With --from, groups the wrong answers of a graded class that give the same results and that no
+    known mistake explains, and drafts a mistake for each group.
     """
     from grader.author.audit import Audited, audit_totals, nearest_margins
     from grader.author.audit import audit_course as examine
@@ -57,6 +67,11 @@ def audit(
     stderr = Console(stderr=True)
     if not as_json:
         console.print(terminal.course_line(opened), soft_wrap=True, markup=False)
+    if graded is not None:
+        if machines:
+            raise CallError("--from and --machines are two audits: ask for one of them")
+        _audit_class(opened, chosen, graded, jobs, seed, who=who, as_json=as_json)
+        return
     if machines:
         raise typer.Exit(_audit_machines(opened, chosen, jobs, seed, as_json=as_json))
 
@@ -113,6 +128,47 @@ def _audit_machines(
             console.print(line, markup=False, soft_wrap=True)
     well = all(finding.well for findings in audits for finding in findings)
     return 0 if well and not differing else 1
+
+
+def _audit_class(
+    course: Course,
+    names: Sequence[str],
+    folder: Path,
+    jobs: int | None,
+    seed: str | None,
+    *,
+    who: bool,
+    as_json: bool,
+) -> None:
+    """Group a gradebook's wrong answers, and print the groups."""
+    from dataclasses import replace
+
+    from grader.author.recurring import read_class, recurring
+    from grader.cli import tables
+    from grader.feedback import terminal
+    from grader.run.workers import default_jobs
+
+    graded, stderr = read_class(folder, course, names, seed), Console(stderr=True)
+    for note in graded.notes:
+        terminal.print_plain(stderr, note, "yellow")
+    count = len(graded.unnamed)
+    try:
+        with terminal.progress(stderr, "running answers again", count) as advance:
+            found = recurring(graded, jobs or default_jobs(4 * count), advance)
+    except KeyboardInterrupt:
+        print("grader: stopped; nothing was written", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if not who:
+        found = [
+            replace(one, groups=tuple(replace(group, students=()) for group in one.groups))
+            for one in found
+        ]
+    if as_json:
+        print(msgspec.json.encode(found).decode())
+        return
+    console = tables.table_console()
+    for part in tables.recurring_report(found):
+        console.print(part, soft_wrap=True)
 
 
 new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Start something of your own.")

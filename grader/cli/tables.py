@@ -24,6 +24,7 @@ from grader.records.times import shown_time
 
 if TYPE_CHECKING:
     from grader.author.audit import Audited, Difference, SettingVerdict
+    from grader.author.recurring import WrongAnswers
     from grader.intake import Arrivals, Roster, Submission
     from grader.records.lateness import Policy
     from grader.run.tally import DisplayKind, Tally
@@ -275,6 +276,9 @@ EXCUSED = {
 }  # fmt: skip
 
 
+RECURRING = ("wrong", "lose points", "named", "in groups", "alone", "other reasons")
+
+
 def audit_report(
     findings: Sequence[Audited],
     near: Sequence[Audited],
@@ -311,6 +315,31 @@ def audit_report(
         style = "bold" if unit == "all" else None
         table.add_row(unit, *(_share(row[kind]) for kind in AUDITED), style=style)
     yield table
+
+
+def recurring_report(found: Sequence[WrongAnswers]) -> Iterator[Table | Text]:
+    """The report on a class's wrong answers: a table by exercise, and the drafts of mistakes."""
+    rows: dict[str, Sequence[int]] = {
+        one.exercise: (one.wrong, one.lose, one.named, one.grouped, one.alone, one.other)
+        for one in found
+        if one.wrong
+    }
+    rows["all"] = [*map(sum, zip(*rows.values(), strict=True))] or [0] * len(RECURRING)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("exercise", no_wrap=True, overflow="ellipsis")
+    for place, title in enumerate(RECURRING):
+        _add_numbers(table, title, (str(row[place]) for row in rows.values()))
+    for name, row in rows.items():
+        table.add_row(name, *map(str, row), style="bold" if name == "all" else None)
+    yield table
+    groups = [group for one in found for group in one.groups]
+    for group in sorted(groups, key=lambda group: -group.answers):
+        yield Text(f"{group.exercise}: {group.answers} answers, one result", style="bold")
+        if group.students:
+            yield Text(safe(f"  {', '.join(sorted(group.students))}"))
+        yield Text(f"{group.draft}\n")
+    if not groups:
+        yield Text("no two answers without a known mistake's name give the same results")
 
 
 def audited_setting(label: str, findings: Sequence[Audited]) -> Iterator[str]:
