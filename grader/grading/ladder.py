@@ -367,17 +367,23 @@ def _discarding(attempt: Attempt, uses: Sequence[wire.Use]) -> Attempt:
     """Add lines that discard a tensor to the first wrong result, which then has such a position."""
     if not uses:
         return attempt
-    at = attempt.first_wrong
-    attempt = _behaving(attempt, at, tuple(map(sentences.unkept, uses)))
-    position = attempt.results[at].position or _position(uses[0].place)
-    told = msgspec.structs.replace(attempt.results[at], position=position)
-    return replace(attempt, results=[*attempt.results[:at], told, *attempt.results[at + 1 :]])
+    lines = tuple(map(sentences.unkept, uses))
+    return _behaving(attempt, attempt.first_wrong, lines, _position(uses[0].place))
 
 
-def _behaving(attempt: Attempt, at: int, lines: tuple[str, ...]) -> Attempt:
-    """Add these lines on the answer's behaviour to the result with this index."""
-    so_far = attempt.results[at].behaviour
-    told = msgspec.structs.replace(attempt.results[at], behaviour=(*so_far, *lines))
+def _behaving(
+    attempt: Attempt, at: int, lines: tuple[str, ...], position: CodeLocation | None = None
+) -> Attempt:
+    """Add these lines on the answer's behaviour to the result with this index.
+
+    A result without a position gets this position.
+    """
+    result = attempt.results[at]
+    told = msgspec.structs.replace(
+        result,
+        behaviour=(*result.behaviour, *lines),
+        position=result.position or position,
+    )
     return replace(attempt, results=[*attempt.results[:at], told, *attempt.results[at + 1 :]])
 
 
