@@ -202,7 +202,7 @@ class LoadedSubmission:
             return False
         answers = {id(one) for one in self._candidates[name]}
         elsewhere = makers[0].file is not winner.file and answers.isdisjoint(map(id, makers))
-        return elsewhere and not _uses_itself(name, winner)
+        return elsewhere and name not in winner.file.taken_names
 
     def why_missing(self, name: str, around: Collection[str] = ()) -> str:
         """Why a global name is missing, in a sentence for the student.
@@ -449,16 +449,6 @@ def _as_main(statement: TopStatement) -> Iterator[None]:
         yield
     finally:
         namespace["__name__"] = name
-
-
-def _uses_itself(name: str, answer: TopStatement) -> bool:
-    """Whether the file with an answer takes the answer's name from another file."""
-    return any(
-        (isinstance(node, ast.Attribute) and node.attr == name)
-        or (isinstance(node, ast.alias) and node.name == name)
-        for statement in answer.file.statements
-        for node in statement.nodes
-    )
 
 
 def _never_runs(name: str, definition: TopStatement) -> str:

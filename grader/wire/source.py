@@ -206,6 +206,15 @@ class SourceFile:
         return self._parsed[1]
 
     @cached_property
+    def taken_names(self) -> frozenset[str]:
+        """The names that the file takes from other files: its attributes and imported names."""
+        found = [node for statement in self.statements for node in statement.nodes]
+        attributes = {node.attr for node in found if isinstance(node, ast.Attribute)}
+        return frozenset(
+            attributes.union(node.name for node in found if isinstance(node, ast.alias))
+        )
+
+    @cached_property
     def _parsed(self) -> tuple[list[TopStatement], list[Broken]]:
         """Parse each cell by itself: after a syntax error, the other cells are still usable."""
         statements: list[TopStatement] = []
