@@ -15,7 +15,7 @@ from grader.records.faults import CallError
 from grader.records.files import files_in
 from grader.release import texts
 from grader.release.engine import FOR_STUDENTS
-from grader.release.pins import CONSTRAINTS, pins
+from grader.release.pins import pip_files
 from grader.release.student import write_student_bundle
 
 # The modules that the runner needs in addition to those for the student's commands.
@@ -45,10 +45,8 @@ def release_classroom50(
     with bundled(to) as draft:
         beside = {
             "autograder.py": texts.as_it_is("classroom50/autograder.py", __package__),
-            CONSTRAINTS: pins(texts.pyproject()),
+            **pip_files(texts.pyproject(), torch_index),
         }
-        if torch_index:
-            beside["pip.conf"] = f"[global]\nextra-index-url = {torch_index}\n"
         write_student_bundle(
             course,
             draft / "autograder",

@@ -36,7 +36,7 @@ from grader.records.times import sensible
 from grader.release import texts
 from grader.release.courses import carried_seed, carry, load_carried
 from grader.release.engine import copy_engine
-from grader.release.pins import CONSTRAINTS, pins
+from grader.release.pins import pip_files
 from grader.release.texts import licence, write_text
 from grader.sandbox.budget import WALL_FACTOR
 
@@ -338,12 +338,10 @@ def release_gradescope(
             carried_seed(course): f"{seed}\n",
             "README.md": _readme(course),
             "pyproject.toml": (project := texts.pyproject(jails=True)),
-            CONSTRAINTS: pins(project),
+            **pip_files(project, torch_index),
             "LICENSE": licence(),
             **{name: texts.as_it_is(f"gradescope/{name}", __package__) for name in PROGRAMS},
         }
-        if torch_index:
-            written["pip.conf"] = f"[global]\nextra-index-url = {torch_index}\n"
         for name, text in written.items():
             write_text(draft / name, text)
         for name in PROGRAMS:

@@ -10,10 +10,19 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-CONSTRAINTS = "constraints.txt"
+
+def pip_files(pyproject: str, torch_index: str | None) -> dict[str, str]:
+    """The files, by name, that tell pip which versions to install, and from where.
+
+    `torch_index` is the address of a second package index, if there is one.
+    """
+    files = {"constraints.txt": _pins(pyproject)}
+    if torch_index:
+        files["pip.conf"] = f"[global]\nextra-index-url = {torch_index}\n"
+    return files
 
 
-def pins(pyproject: str) -> str:
+def _pins(pyproject: str) -> str:
     """A file of constraints for pip, for all that a bundle's `pyproject.toml` makes pip install.
 
     A library that is not installed here gets no line: it belongs to another system. The suffix of a
