@@ -568,7 +568,10 @@ def test_an_excuse_is_sent_again_only_if_nobody_gave_a_grade_meanwhile(
     assert cold_grader(*excuse).code == 0
     canvas.fail("PUT", f"/{user}$", how)
     if how == "before":
-        zero = lambda _: persons(canvas, user, score=0.0)  # noqa: E731
+
+        def zero(_: float) -> None:
+            persons(canvas, user, score=0.0)
+
         monkeypatch.setattr("grader.lms.canvas_api.sleep", zero)
     assert cold_grader(*push("--yes")).code == code
     assert canvas.graded == [(user, "EX")] * (how == "after")

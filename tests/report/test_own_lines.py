@@ -45,6 +45,7 @@ RAISED = (
 
 
 WEIGH = CodeLocation("basics.py", 9)
+HIDDEN = CodeLocation("basics.py", 11)  # the line that raises
 
 
 def failing(
@@ -67,7 +68,7 @@ def error(
     *,
     hidden: bool = False,
     case: str = "",
-    at: CodeLocation | None = CodeLocation("basics.py", 11),  # noqa: B008 (it cannot change)
+    at: CodeLocation | None = HIDDEN,
 ) -> TestResult:
     """A test in which the answer raised."""
     return TestResult(
