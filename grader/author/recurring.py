@@ -117,21 +117,25 @@ def read_class(
     unnamed: dict[str, list[Submission]] = {name: [] for name in chosen}
     for submission, grade in grades.items():
         for result in grade.exercises:
-            if result.name in counts and not (result.untouched or result.solved):
-                open_ = _has_no_reason(result) and submission in texts
-                counts[result.name] = _counting(counts[result.name], result, other=not open_)
-                unnamed[result.name] += [texts[submission]] * open_
+            name = result.name
+            if name not in counts or result.untouched or result.solved:
+                continue
+            runs = submission in texts and _has_no_reason(result)
+            counts[name] = _counting(counts[name], result, other=not runs)
+            if runs:
+                unnamed[name].append(texts[submission])
     lacking = len(grades) - len(texts)
+    to_run = tuple(name for name, answers in unnamed.items() if answers)
     changed = any(grade.course != course.fingerprint() for grade in grades.values())
     weak = any("weak" in grade.isolation for grade in grades.values())
     return GradedClass(
         counts,
-        [(counts[name], answers) for name, answers in unnamed.items() if answers],
+        [(counts[name], unnamed[name]) for name in to_run],
         Order(
             course,
             seed,
-            course.tests_of(chosen),
-            chosen,
+            course.tests_of(to_run),
+            to_run,
             isolation="weak" if weak else "strong",  # as it was chosen for these answers
             secrets=(folder,),
         ),

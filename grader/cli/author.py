@@ -61,6 +61,8 @@ def audit(
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
 
+    if who and graded is None:
+        raise CallError("--who names the students of a gradebook: name it with --from")
     opened = instructors_course(course, "audit")
     chosen = opened.select(names or [])
     console = tables.table_console()

@@ -277,6 +277,10 @@ EXCUSED = {
 
 
 RECURRING = ("wrong", "lose points", "named", "in groups", "alone", "other reasons")
+OTHER_REASONS = (
+    "other reasons: a wrong exercise that the answer uses, a forbidden operation, the signature, "
+    "time or memory, text that is no Python"
+)
 
 
 def audit_report(
@@ -332,6 +336,8 @@ def recurring_report(found: Sequence[WrongAnswers]) -> Iterator[Table | Text]:
     for name, row in rows.items():
         table.add_row(name, *map(str, row), style="bold" if name == "all" else None)
     yield table
+    if rows["all"][-1]:
+        yield Text(f"{OTHER_REASONS}\n")
     groups = [group for one in found for group in one.groups]
     for group in sorted(groups, key=lambda group: -group.answers):
         yield Text(f"{group.exercise}: {group.answers} answers, one result", style="bold")

@@ -127,6 +127,7 @@ def test_the_output_has_no_text_of_a_student_and_names_only_on_request(
     shown = grader(*call)
     assert shown.code == 0
     assert "center: 3 answers, one result" in shown.out
+    assert "other reasons: a wrong exercise" in shown.out
     assert "ada" not in shown.out
     assert SECRET not in shown.out + shown.err + json.dumps(read(grader, grades, course))
     named = grader(*call, "--who")
@@ -175,6 +176,7 @@ def test_a_wrong_call_is_one_line(grader: Grader, course: Course, grades: Path) 
         "holds grades of the course 'tiny'": ("--from", grades, "--course", REAL),
         "another hidden seed": ("--from", grades, "--course", course.folder, "--seed", "other"),
         "has no grades of Projection": ("Projection", "--from", grades, "--course", course.folder),
+        "name it with --from": ("--who", "--course", course.folder),
         "--from and --machines": ("--from", grades, "--machines", "--course", course.folder),
     }
     for said, call in calls.items():
