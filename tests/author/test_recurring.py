@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,18 @@ def test_two_known_mistakes_that_fit_are_named_in_the_draft(
     ran = grader("audit", "center", "--from", grades, "--course", course.folder, "--jobs", 1)
     assert "one and two give this result" in ran.out
     assert "have changed since the grading" in ran.err
+
+
+def test_answers_whose_text_the_gradebook_lacks_are_only_counted(
+    grader: Grader, course: Course, grades: Path
+) -> None:
+    with closing(sqlite3.connect(grades / "grades.db")) as database, database:
+        database.execute("DELETE FROM submissions")
+    call = ("audit", "center", "--from", grades, "--course", course.folder, "--jobs", 1)
+    ran = grader(*call, "--json")
+    assert "lacks the text of 14 submissions" in ran.err
+    (center,) = json.loads(ran.out)
+    assert (center["wrong"], center["named"], center["other"]) == (10, 1, 9)
 
 
 def test_ctrl_c_ends_it_with_130(
