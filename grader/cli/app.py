@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from inspect import Parameter, Signature
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from grader.cli import commands, completion
 from grader.cli.streams import checked_streams
@@ -21,6 +22,31 @@ WHOLE_KIT = (
     "{} is a command of the whole kit, and only the student's part is installed here: "
     "pip install attention-grader, in another environment"
 )
+
+
+def _course_here() -> Course | None:
+    """The course that a student's command would use here; None if there is none."""
+    with suppress(CallError):
+        return students_course(None)
+    return None
+
+
+class StudentCommand(TyperCommand):
+    """A command whose example in the help names a unit and an exercise of the student's course."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Show the example."""
+        course, names = _course_here(), {"exercise": "NAME", "unit": "UNIT", "experiment": ""}
+        if course is not None:
+            exercise = course.asked[0]
+            experiments = [name for names in course.experiments.values() for name in names]
+            names = {
+                "exercise": exercise,
+                "unit": course.unit_of[exercise],
+                "experiment": next(iter(experiments), ""),
+            }
+        self.epilog = (self.epilog or "").format_map(names)
+        super().format_epilog(ctx, formatter)
 
 
 class _Program(TyperGroup):
@@ -42,9 +68,14 @@ class _Program(TyperGroup):
         return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands under headings, so that students find the commands for students."""
-        names = self.list_commands(ctx)
+        """List the commands under headings, so that students find the commands for students.
+
+        Commands for which this course has no content are left out.
+        """
+        names, course = self.list_commands(ctx), _course_here()
         commands.load(names)
+        if course is not None:
+            names = [name for name in names if name not in course.lacking]
         width = formatter.width - 6 - max(map(len, names))
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in names:
@@ -64,7 +95,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Exercises and an autograder for self-attention in PyTorch.",
 )
 
 # The headings in the help.

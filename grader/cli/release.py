@@ -68,7 +68,7 @@ TorchIndexOption = Annotated[
 ]
 
 
-@release.command("student", epilog="Example: grader release student --to attention/")
+@release.command("student", epilog="Example: grader release student --to course/")
 def release_student(
     to: ToOption,
     github: Annotated[

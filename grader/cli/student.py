@@ -20,6 +20,7 @@ from grader.cli.app import (
     DeviceOption,
     JsonOption,
     NamesArgument,
+    StudentCommand,
     app,
     name_of_unit,
     students_course,
@@ -56,7 +57,7 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Exercises and an autograder for self-attention in PyTorch.
+    """Exercises, checks that name mistakes, and an autograder.
 
     Without a command, inside a course: grader watch.
     """
@@ -65,7 +66,7 @@ def root(
 
 
 @app.command(
-    rich_help_panel=STUDENTS, epilog="Example: grader check softmax_naive causal_attention"
+    cls=StudentCommand, rich_help_panel=STUDENTS, epilog="Example: grader check {exercise}"
 )
 def check(
     names: NamesArgument = None,
@@ -196,7 +197,12 @@ def _after_solved(console: Console, lesson: Lesson, verdict: Verdict) -> None:
     console.print()
 
 
-@app.command("list", rich_help_panel=STUDENTS, epilog="Example: grader list softmax --todo")
+@app.command(
+    "list",
+    cls=StudentCommand,
+    rich_help_panel=STUDENTS,
+    epilog="Example: grader list {unit} --todo",
+)
 def list_(
     names: NamesArgument = None,
     todo: Annotated[bool, typer.Option("--todo", help="Only unsolved exercises.")] = False,
@@ -238,7 +244,7 @@ def list_(
         print_plain(console, line, "yellow")
 
 
-@app.command(rich_help_panel=STUDENTS, epilog="Example: grader hint causal_mask")
+@app.command(cls=StudentCommand, rich_help_panel=STUDENTS, epilog="Example: grader hint {exercise}")
 def hint(
     name: Annotated[
         str | None,
@@ -266,7 +272,9 @@ def hint(
     console.print(f"[dim]{another}; {FREE}[/dim]")
 
 
-@app.command(rich_help_panel=STUDENTS, epilog="Example: grader after softmax_rows")
+@app.command(
+    cls=StudentCommand, rich_help_panel=STUDENTS, epilog="Example: grader after {exercise}"
+)
 def after(
     name: Annotated[
         str | None,
@@ -298,7 +306,7 @@ def _print_reward(console: Console, found: Reward) -> None:
         console.print(line)
 
 
-@app.command(rich_help_panel=STUDENTS, epilog="Example: grader look simple_attention")
+@app.command(cls=StudentCommand, rich_help_panel=STUDENTS, epilog="Example: grader look {unit}")
 def look(
     name: Annotated[
         str | None,
@@ -328,7 +336,9 @@ def look(
     run_look(opened, name)
 
 
-@app.command("try", rich_help_panel=STUDENTS, epilog="Example: grader try saturation")
+@app.command(
+    "try", cls=StudentCommand, rich_help_panel=STUDENTS, epilog="Example: grader try {experiment}"
+)
 def try_(
     name: Annotated[
         str | None,
@@ -356,7 +366,9 @@ def try_(
         scripts.run_experiment(opened, one)
 
 
-@app.command(rich_help_panel=STUDENTS, epilog="Example: grader reset causal_mask")
+@app.command(
+    cls=StudentCommand, rich_help_panel=STUDENTS, epilog="Example: grader reset {exercise}"
+)
 def reset(
     name: Annotated[
         str,
@@ -392,7 +404,7 @@ def reset(
     print(f"to undo this: grader reset {name} --undo")
 
 
-@app.command(rich_help_panel=STUDENTS, epilog="Example: grader run causal_mask")
+@app.command(cls=StudentCommand, rich_help_panel=STUDENTS, epilog="Example: grader run {exercise}")
 def run(
     name: Annotated[
         str | None,
@@ -448,7 +460,9 @@ def pack(
     raise typer.Exit(int(bool(objections) and not anyway))
 
 
-@app.command(rich_help_panel=STUDENTS, epilog="Example: grader watch causal_mask")
+@app.command(
+    cls=StudentCommand, rich_help_panel=STUDENTS, epilog="Example: grader watch {exercise}"
+)
 def watch(
     name: Annotated[
         str | None,

@@ -211,6 +211,18 @@ class Course:
         """The script of an experiment; a unit's own experiment has the unit's name."""
         return self.folder / "experiments" / f"{name}.py"
 
+    @cached_property
+    def lacking(self) -> frozenset[str]:
+        """The students' commands for which the course has no content, such as ``play``."""
+        names = [unit.name for unit in self.units]
+        content = {
+            "after": any(self.afterwards_file(name).is_file() for name in names),
+            "look": any(self.look_file(name).is_file() for name in names),
+            "try": any(self.experiments.values()),
+            "play": bool(self.plays()),
+        }
+        return frozenset(command for command, is_there in content.items() if not is_there)
+
     def check_files(self) -> list[Path]:
         """The files of public checks, in teaching order."""
         return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +44,7 @@ def release_classroom50(
     with bundled(to) as draft:
         beside = {
             "autograder.py": texts.as_it_is("classroom50/autograder.py", __package__),
-            **pip_files(texts.pyproject(), torch_index),
+            **pip_files(texts.pyproject(course), torch_index),
         }
         write_student_bundle(
             course,
@@ -96,5 +95,5 @@ def _readme(course: Course) -> str:
 
 def slug(name: str) -> str:
     """The name of an assignment on Classroom 50: lower-case letters, digits and hyphens."""
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST].strip("-")
+    plain = texts.slug(name)[:LONGEST].strip("-")
     return plain if len(plain) > 1 else f"{plain or 'a'}-1"

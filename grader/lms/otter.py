@@ -81,7 +81,7 @@ def release_otter(
         )
         master = draft / "master"
         carry(course, master / "course")
-        (master / KIT).write_bytes(_kit(draft / "student"))
+        (master / KIT).write_bytes(_kit(course, draft / "student"))
         for unit in course.units:
             graded = course.asked_in(unit.name)
             text = notebooks.master(course, unit, checks, unchecked_in, _settings(graded, more))
@@ -107,12 +107,12 @@ def _notebooks() -> ModuleType:
     return otter_notebooks
 
 
-def _kit(student: Path) -> bytes:
+def _kit(course: Course, student: Path) -> bytes:
     """A zip that pip can install: the whole engine, which also requires the jails' libraries."""
     with TemporaryDirectory() as temporary:
         here = Path(temporary)
         copy_engine(here / "grader")
-        write_text(here / "pyproject.toml", texts.pyproject(jails=True))
+        write_text(here / "pyproject.toml", texts.pyproject(course, jails=True))
         for name in ("README.md", "LICENSE"):
             shutil.copyfile(student / name, here / name)
         return zipped({name.as_posix(): here / name for name in files_in(here)})

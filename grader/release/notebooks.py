@@ -33,12 +33,12 @@ KIT = "grader"  # the kit's name in notebooks; in otter's notebooks, this name i
 HOW_TO = """\
 Run a cell with Shift+Enter. Begin with the first code cell. For each exercise there is a cell that
 ends in `raise NotImplementedError`: replace that line with lines of your own, and run the cell. The
-next cell checks your answer, and the cell after that is for experiments. `grader list` counts the
-exercises that you solve here.
+next cell checks your answer. If the statement has an example, a further cell runs it with numbers
+that you can change. `grader list` counts the exercises that you solve here.
 
 When you are stuck, `{kit}.hint("{name}")` in a cell of your own gives the next hint, and
 `{kit}.check("{name}", show=True)` shows what each of your lines computes. `grader.check("{name}")`
-checks again, and `{kit}.heatmap(weights)` shows a matrix as a picture."""
+checks again, and `{kit}.heatmap(matrix)` shows a matrix as a picture."""
 
 FROM_BEFORE = """\
 Exercises here may build on {names}, from {units}. The next cell imports your answers from your

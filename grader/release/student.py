@@ -54,7 +54,7 @@ def write_student_bundle(
         written = {
             "README.md": texts.readme(course),
             "AGENTS.md": texts.agents(course),
-            "pyproject.toml": texts.pyproject(),
+            "pyproject.toml": texts.pyproject(course),
             "LICENSE": texts.licence(),
             ".gitignore": texts.as_it_is("gitignore"),
             **(texts_beside or {}),

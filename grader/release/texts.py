@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -23,6 +24,7 @@ NOT_ASKED = """
 
 If a row names exercises, only these are assigned; the other exercises in the file do not count."""
 
+IF_THERE = re.compile(r" <!-- (\w+) -->$", re.MULTILINE)  # see `_without_lacking`
 FOR_JAILS = "# for jails\n"  # the end of each line that names a library for grading only
 
 
@@ -42,17 +44,29 @@ def readme(course: Course) -> str:
     own = course.folder / "walkthrough.md"
     has_own = own.is_file() and course.assigned is None
     steps = own.read_text("utf-8") if has_own else Template(WALKTHROUGH).substitute(fields)
-    return template("README.md", **fields, walkthrough=steps.strip())
+    text = template("README.md", **fields, walkthrough=steps.strip())
+    return _without_lacking(course, text)
 
 
 def agents(course: Course) -> str:
     """The rules for AI assistants."""
-    return template("AGENTS.md", title=course.file.title)
+    return _without_lacking(course, template("AGENTS.md", title=course.file.title))
 
 
-def pyproject(*, jails: bool = False) -> str:
+def _without_lacking(course: Course, text: str) -> str:
+    """A text without the lines about commands for which the course has no content.
+
+    Such a line ends in a comment with the command's name, as in ``<!-- play -->``.
+    """
+    lines = text.splitlines(keepends=True)
+    kept = (line for line in lines if not {*IF_THERE.findall(line)} & course.lacking)
+    return "".join(IF_THERE.sub("", line) for line in kept)
+
+
+def pyproject(course: Course, *, jails: bool = False) -> str:
     """The bundle's `pyproject.toml`; with `jails` it requires the libraries for jails too."""
-    lines = template("pyproject.toml").splitlines(keepends=True)
+    name = f"{slug(course.name)}-exercises".lstrip("-")
+    lines = template("pyproject.toml", project=name).splitlines(keepends=True)
     return "".join(line for line in lines if jails or not line.endswith(FOR_JAILS))
 
 
@@ -63,6 +77,11 @@ def full_title(course: Course) -> str:
     if assigned is None or assigned.due is None:
         return title
     return f"{title}, due {course.local(assigned.due):%A, %d %B %Y, %H:%M %Z}".rstrip()
+
+
+def slug(name: str) -> str:
+    """The lower-case letters, digits and hyphens of a name, where nothing else is allowed."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def template(name: str, room: str = "grader.release", **fields: str) -> str:

@@ -34,10 +34,10 @@ try:
 except ModuleNotFoundError as error:
     raise CallError(f'grader mcp needs {error.name}: pip install "mcp>=2.3,<3"') from None
 
-NAME = "attention-grader"
+NAME = "grader"
 Client = Literal["claude", "cursor", "vscode"]
 INSTRUCTIONS = """\
-Exercises in PyTorch that a student solves in files. You are the tutor: ask questions, point to what
+Exercises that a student solves in files. You are the tutor: ask questions, point to what
 a check says, and leave the writing to the student. Call `check` after each change. Call `hint` only
 when the student wants one."""
 
@@ -47,7 +47,7 @@ class Tutor:
 
     def __init__(self, course: Course, backend: BackendName = "auto") -> None:
         course.require_answers()
-        self._course = course
+        self.course = course
         self._checks = Checks(course, lambda: open_checker(course, course.asked, backend=backend))
         # The server uses several threads, but checks must all run in the same thread.
         self._thread = ThreadPoolExecutor(max_workers=1)
@@ -102,35 +102,35 @@ class Tutor:
     # --- in the thread of the checks -------------------------------------------------------------
 
     def _list(self) -> str:
-        return as_text(listed(tuple(self._course.exercises), standing_of(self._course)))
+        return as_text(listed(tuple(self.course.exercises), standing_of(self.course)))
 
     def _statement(self, name: str) -> str:
-        self._course.one(name, "a statement belongs to one exercise")
-        found = statement(self._course, name)
-        return "\n\n".join(filter(None, (found.signature, found.text, see_why(self._course, name))))
+        self.course.one(name, "a statement belongs to one exercise")
+        found = statement(self.course, name)
+        return "\n\n".join(filter(None, (found.signature, found.text, see_why(self.course, name))))
 
     def _check(self, name: str) -> str:
-        lesson = Lesson(self._course)
-        results, digests = self._checks.check(self._course.select([name]))
+        lesson = Lesson(self.course)
+        results, digests = self._checks.check(self.course.select([name]))
         verdicts = lesson.record(results, digests)
-        below = closing(self._course, verdicts, lesson.standing, named=True)
+        below = closing(self.course, verdicts, lesson.standing, named=True)
         notes = tuple(filter(None, [lesson.unrecorded]))
         solved_before = frozenset(one.exercise for one in verdicts if one.solved_before)
         return repr(Checked(tuple(results), solved_before, below, notes=notes))
 
     def _hint(self, name: str) -> str:
-        hint = Lesson(self._course).hint(name)
+        hint = Lesson(self.course).hint(name)
         return f"hint {hint.level} of {hint.of}: {hint.text}"
 
     def _after(self, name: str) -> str:
-        return as_text(reward.in_lines(reward.after(standing_of(self._course), name)))
+        return as_text(reward.in_lines(reward.after(standing_of(self.course), name)))
 
     def _show(self, name: str) -> str:
-        self._course.one(name, "one exercise can be shown at a time")
-        return asyncio.run(shapes(self._course, name))
+        self.course.one(name, "one exercise can be shown at a time")
+        return asyncio.run(shapes(self.course, name))
 
     def _without_paths(self, text: str) -> str:
-        return text.replace(f"{self._course.folder.parent}/", "")
+        return text.replace(f"{self.course.folder.parent}/", "")
 
 
 def configuration(course: Course, client: Client) -> str:
@@ -155,14 +155,15 @@ def serve(course: Course, backend: BackendName = "auto") -> None:
 def server_of(tools: Tutor) -> MCPServer:
     """A server with these tools; the assistant reads each tool's docstring as its description."""
     server = MCPServer(NAME, instructions=INSTRUCTIONS, log_level="ERROR")
-    given = (
+    given: list[Callable[[str], str] | Callable[[], str]] = [
         tools.list_exercises,
         tools.statement,
         tools.check,
         tools.hint,
-        tools.after,
         tools.show,
-    )
+    ]
+    if "after" not in tools.course.lacking:
+        given.append(tools.after)
     for tool in given:
         server.tool(structured_output=False)(tool)
     return server

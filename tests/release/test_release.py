@@ -180,7 +180,7 @@ def test_a_bundle_installs_only_what_a_student_needs(bundle: Path) -> None:
     names = {re.split(r"[^a-z]", requirement)[0] for requirement in left_out}
     assert names == {"packaging", "pyseccomp", "safetensors", "sandlock"}
     assert not re.search("otter|dask|nbclient|hypothesis", text)
-    for same in ("name", "requires-python", "scripts", "entry-points", "license"):
+    for same in ("requires-python", "scripts", "entry-points", "license"):
         assert project[same] == ours[same]
     assert f'__version__ = "{__version__}"' in (bundle / "grader" / "__init__.py").read_text()
 
@@ -231,6 +231,44 @@ def test_a_course_without_words_of_its_own_gets_general_ones(
     written = write_student_bundle(tiny_copy, tmp_path / "bundle")
     assert tmp_path / "bundle" / "notebooks" / "basics.ipynb" in written
     assert "grader check center" in (tmp_path / "bundle" / "README.md").read_text("utf-8")
+
+
+def texts_of(bundle: Path) -> str:
+    paths = [path for path in bundle.rglob("*") if path.suffix in (".md", ".toml", ".ipynb")]
+    return "\n".join(path.read_text("utf-8") for path in paths)
+
+
+def test_a_bundle_promises_only_what_its_course_has(
+    tiny_copy: Course, bundle: Path, tmp_path: Path
+) -> None:
+    """And is called like its course."""
+    everything = {"grader after", "grader look", "grader try", "grader play"}
+    assert {text for text in everything if text in texts_of(bundle)} == everything
+    shutil.rmtree(tiny_copy.folder / "afterwards")
+    write_student_bundle(load_course(tiny_copy.folder), tmp_path / "tiny bundle")
+    written = texts_of(tmp_path / "tiny bundle")
+    promised = (*everything, "grader.experiment", "afterwards", "attention", "<!--")
+    assert [text for text in promised if text in written] == []
+    assert 'name = "tiny-exercises"' in written
+
+
+@pytest.mark.parametrize(
+    ("missing", "shown"),
+    [([], {"after", "look"}), (["basics.py"], {"after"}), (["basics.py", "basics.toml"], set())],
+)
+def test_the_help_lists_only_commands_for_which_the_course_has_something(
+    tiny_copy: Course,
+    grader: Grader,
+    monkeypatch: pytest.MonkeyPatch,
+    missing: list[str],
+    shown: set[str],
+) -> None:
+    for name in missing:
+        (tiny_copy.folder / "afterwards" / name).unlink()
+    monkeypatch.setenv("GRADER_COURSE", str(tiny_copy.folder))
+    listed = re.findall(r"^  ([a-z]+)  ", grader("--help").out, re.MULTILINE)
+    assert {"after", "look", "try", "play"}.intersection(listed) == shown
+    assert "Example: grader check center" in grader("check", "--help").out
 
 
 # --- what the texts of the course say ------------------------------------------------------------

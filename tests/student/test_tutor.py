@@ -140,7 +140,7 @@ def test_each_client_gets_its_file_with_whole_paths(
     cold_grader: Grader, folder: Path, client: str, under: str
 ) -> None:
     ran = cold_grader("mcp", "--config", client, "--course", folder)
-    starts = json.loads(ran.out)[under]["attention-grader"]
+    starts = json.loads(ran.out)[under]["grader"]
     assert Path(starts["command"]).is_absolute()
     assert starts["args"] == ["-I", "-m", "grader", "mcp", "--course", str(folder)]
 
