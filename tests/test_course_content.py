@@ -18,13 +18,10 @@ import pytest
 import torch
 from torch import nn
 
-from grader.author.mutants import mutants_of
 from grader.course.afterwards import afterwards
 from grader.course.collection import Test, collect
 from grader.course.course import Course, load_course
 from grader.course.references import LiveOracle, load_solutions, open_oracle
-from grader.course.statements import statement
-from grader.mistakes import load_library
 from tests.support.places import REAL, ROOT
 
 COURSE: Course = load_course(REAL)
@@ -209,24 +206,3 @@ def test_titles_are_told_once(public_tests: list[Test], hidden_tests: list[Test]
 @pytest.mark.parametrize("folder", [".", "exercises", "solutions", "grader", "tests"])
 def test_every_folder_says_what_lives_there(folder: str) -> None:
     assert (ROOT / folder / "README.md").stat().st_size > 200
-
-
-# --- what the README says of the proof ------------------------------------------------------------
-
-
-def test_the_readme_counts_what_the_audit_tries() -> None:
-    library, readme = load_library(COURSE), (ROOT / "README.md").read_text("utf-8")
-    for number, unit in enumerate(COURSE.units, start=1):
-        (row,) = re.findall(rf"^\| {number} `{unit.name}` \|(.* of .*)$", readme, re.MULTILINE)
-        names = [exercise.name for exercise in unit.exercise]
-        graders = (COURSE.solutions / "graders" / f"test_{unit.name}.py").read_text("utf-8")
-        tried = [
-            sum(len(library.of(name, "accepted")) for name in names),
-            sum(len(library.of(name, kind)) for name in names for kind in ("mistake", "pair")),
-            sum(len(mutants_of(library.sources[unit.name], name)) for name in names),
-            graders.count("\ndef test_"),
-            # With the two rules that are built in; and a margin for each known answer.
-            sum(2 + len(statement(COURSE, name).rules) for name in names),
-        ]
-        tried.append(tried[0] + tried[1] + len(names))
-        assert [int(count) for count in re.findall(r"of (\d+)", row)] == tried

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,6 +24,8 @@ from grader.wire import SourceText
 from tests.conftest import sharing
 from tests.support.evidence import assert_only_what_passed_is_paid, earned
 from tests.support.places import REAL, ROOT, SAMPLES
+from tests.tools.readme import README
+from tests.tools.samples import completed
 
 COURSE: Course = load_course(REAL)
 FULL = {name: exercise.points for name, exercise in COURSE.exercises.items()}
@@ -118,7 +121,24 @@ def test_stubs_of_all_units_are_missing_answers(desk: Desk) -> None:
 
 def test_the_untouched_sample_is_a_stub() -> None:
     stub = COURSE.stub_file("averaging").read_text("utf-8")
-    assert (SAMPLES / "blank" / "averaging.py").read_text("utf-8") == stub
+    blank = (SAMPLES / "blank" / "averaging.py").read_text("utf-8")
+    assert blank == stub, "run `python -m tests.tools.samples`"
+
+
+def test_the_readme_shows_these_grades() -> None:
+    shown = README.read_text("utf-8")
+    (most,) = re.findall(r"^ student .* of (\S+)$", shown, re.MULTILINE)
+    assert float(most) == sum(FULL.values()), "run `python -m tests.tools.samples`"
+    for student, deserved in DESERVED.items():
+        (total,) = re.findall(rf"^ {student} .* (\S+)$", shown, re.MULTILINE)
+        assert float(total) == round(sum(deserved.values()), 1)
+
+
+def test_an_answer_that_the_sample_lacks_is_written_by_command(desk: Desk) -> None:
+    library = desk.replays.library
+    texts = {unit.name: completed(COURSE, library, unit.name, "") for unit in COURSE.units}
+    sources = tuple(SourceText(f"{unit}.py", (text,)) for unit, text in texts.items())
+    assert earned(grade_submission(desk, Submission("made", sources))) == FULL
 
 
 def test_an_empty_folder_is_told_as_empty(grades: dict[str, Grade]) -> None:

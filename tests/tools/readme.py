@@ -5,16 +5,22 @@ A table is between two comments of its name, and is made from the course, the te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from grader.author.audit import EXCUSES
+from grader.author.mutants import mutants_of
 from grader.course.course import load_course
+from grader.course.statements import statement
+from grader.mistakes import VariantKind, load_library
 from grader.student.scripts import said_of
 from tests.support import attacks_table
 from tests.tools import reference, structure
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+WRONG: tuple[VariantKind, ...] = ("mistake", "pair")
 
 
 def exercises_table() -> str:
@@ -51,8 +57,51 @@ def experiments_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def audit_table() -> str:
+    """One row a unit: what a green audit has tried, without what ``audit.toml`` excuses."""
+    course = load_course(ROOT / "exercises")
+    library = load_library(course)
+    excuses = tomllib.loads((course.solutions / "mistakes" / EXCUSES).read_text("utf-8"))
+    rows = [
+        "| unit | right answers accepted | mistakes caught | mutants caught | hidden tests needed "
+        "| rules proved | away from tolerances |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    sums = [(0, 0)] * 6
+    for number, unit in enumerate(course.units, start=1):
+        names = [exercise.name for exercise in unit.exercise]
+        graders = (course.solutions / "graders" / f"test_{unit.name}.py").read_text("utf-8")
+        right = sum(len(library.of(name, "accepted")) for name in names)
+        wrong = sum(len(library.of(name, kind)) for name in names for kind in WRONG)
+        tried = [
+            (right, ""),
+            (wrong, ""),
+            (sum(len(mutants_of(library.sources[unit.name], n)) for n in names), "equivalent"),
+            (graders.count("\ndef test_"), "kept"),
+            # With the two rules that are built in; and a margin for each known answer.
+            (sum(2 + len(statement(course, name).rules) for name in names), ""),
+            (right + wrong + len(names), "near"),
+        ]
+        excused = [[id.partition("/")[0] for id in excuses.get(kind, ())] for _, kind in tried]
+        counts = [
+            (all_of - sum(name in names for name in without), all_of)
+            for (all_of, _), without in zip(tried, excused, strict=True)
+        ]
+        rows.append(_counted(f"{number} `{unit.name}`", counts))
+        sums = [(a + c, b + d) for (a, b), (c, d) in zip(sums, counts, strict=True)]
+    return "\n".join([*rows, _counted("all", sums)]) + "\n"
+
+
+def _counted(name: str, counts: Sequence[tuple[int, int]]) -> str:
+    return f"| {name} | {' | '.join(f'{part} of {whole}' for part, whole in counts)} |"
+
+
 PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
-    README: {"attacks": attacks_table.table, "exercises": exercises_table},
+    README: {
+        "attacks": attacks_table.table,
+        "exercises": exercises_table,
+        "audit": audit_table,
+    },
     ROOT / "exercises" / "README.md": {
         "looks": looks_table,
         "experiments": experiments_table,
@@ -71,14 +120,19 @@ PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
 def up_to_date(path: Path, text: str) -> str:
     """The text of a README with its tables made anew."""
     for name, part in PARTS[path].items():
-        begin = f"<!-- {name}: written by `python -m tests.tools.readme` -->\n"
-        end = f"<!-- end of {name} -->"
-        if text.count(begin) != 1 or text.count(end) != 1:
-            raise ValueError(f"{path.name} has no place for {name}")
-        before, _, rest = text.partition(begin)
-        _, _, after = rest.partition(end)
-        text = f"{before}{begin}\n{part()}\n{end}{after}"
+        text = put(text, name, part())
     return text
+
+
+def put(text: str, name: str, part: str, tool: str = "readme") -> str:
+    """Put a part between its two comments; raise `ValueError` if the text has no place for it."""
+    begin = f"<!-- {name}: written by `python -m tests.tools.{tool}` -->\n"
+    end = f"<!-- end of {name} -->"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise ValueError(f"the text has no place for {name}")
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{part}\n{end}{after}"
 
 
 if __name__ == "__main__":
