@@ -37,7 +37,7 @@ class StudentCommand(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Show the example."""
         course, names = _course_here(), {"exercise": "NAME", "unit": "UNIT", "experiment": ""}
-        if course is not None:
+        if course is not None and course.asked:
             exercise = course.asked[0]
             experiments = [name for names in course.experiments.values() for name in names]
             names = {
