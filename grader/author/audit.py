@@ -7,7 +7,6 @@ of the reference. Mutants are the kit's own code, so they run in this process, i
 
 from __future__ import annotations
 
-import inspect
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from types import FrameType
 from typing import Any, Literal, get_args
 
@@ -25,9 +25,16 @@ import msgspec
 from grader.author import wording
 from grader.author.mutants import mutants_of
 from grader.author.rules import Tried, doubts
+from grader.author.slips import (
+    refuse_idle_excuses,
+    refuse_idle_tests,
+    refuse_slips,
+    refuse_slips_in_answers,
+    refuse_unknown_operations,
+)
 from grader.course.collection import Test
-from grader.course.contract import Contract
 from grader.course.course import COMMON, SOLUTIONS, Course
+from grader.course.file import decode_table
 from grader.course.statements import statement
 from grader.grading.desk import Desk, Measured
 from grader.grading.ladder import FOUNDATIONS, grade_alone
@@ -86,12 +93,15 @@ def audit_course(
 ) -> list[Audited]:
     """Audit exercises; `report` gets the findings of each exercise as soon as they are known."""
     _refuse_unread(course)
+    refuse_slips(course)
     excuses, own = _read_excuses(course)
     seed = seed or course.hidden_seed()
     order = Order(course, seed, course.tests_of(only), tuple(only), isolation="weak")
     findings: list[Audited] = []
     # Start with the exercises that take longest: then all processes end at about the same time.
-    size = Counter(variant.exercise for variant in load_library(course).variants)
+    library = load_library(course)
+    refuse_slips_in_answers(course, library, only)
+    size = Counter(variant.exercise for variant in library.variants)
     names = sorted(only, key=lambda name: -size[name])
     for of_one in share(order, partial(_examine, excuses, own), names, jobs):
         findings += of_one
@@ -128,10 +138,8 @@ def _read_excuses(course: Course) -> tuple[Excuses, Excuses]:
     """
     found = own = Excuses()
     for path in course.layers("mistakes", EXCUSES):
-        try:
-            read = msgspec.toml.decode(path.read_bytes(), type=Excuses)
-        except msgspec.MsgspecError as error:
-            raise CallError(f"{path}: {error}") from None
+        read = decode_table(path, path.read_text("utf-8"), Excuses)
+        refuse_idle_excuses(course, path, [*chain(*msgspec.structs.astuple(read))])
         pairs = (
             (name, getattr(found, name), getattr(read, name)) for name in Excuses.__struct_fields__
         )
@@ -145,6 +153,8 @@ def _read_excuses(course: Course) -> tuple[Excuses, Excuses]:
 
 
 def _examine(excuses: Excuses, own: Excuses, desk: Desk, name: str) -> list[Audited]:
+    refuse_unknown_operations(desk.course, name)
+    refuse_idle_tests(desk.tests[name])
     findings = list(_findings(excuses, desk, name))
     return findings + list(_unneeded(own, name, findings))
 
@@ -209,7 +219,7 @@ def _unneeded(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> I
 
 
 def _faults(desk: Desk, name: str) -> Iterator[str]:
-    """Faults in an exercise's hints, tests, statement and stub."""
+    """Faults in an exercise's hints, tests and statement."""
     exercise, contract = desk.course.exercises[name], desk.oracle.contracts[name]
     if len(exercise.hints) != 3:
         yield f"has {counted(len(exercise.hints), 'hint')}, not three"
@@ -219,26 +229,8 @@ def _faults(desk: Desk, name: str) -> Iterator[str]:
     yield from wording.faults(
         statement(desk.course, name), contract, bool(exercise.forbidden), exercise.heart
     )
-    text = desk.course.stub_file(desk.course.unit_of[name]).read_text("utf-8")
-    stub: dict[str, Any] = {}
-    exec(compile(text, "stub", "exec", dont_inherit=True), stub)
-    yield from _other_signatures(stub[name], contract)
     if _memory_suffices(desk, name):
         yield "is solved by remembering the answers of the public checks"
-
-
-def _other_signatures(stub: Any, contract: Contract) -> Iterator[str]:
-    """A fault for each signature of a stub that differs from the reference's signature."""
-    parts = (
-        [(stub, contract.call)]
-        if contract.forward is None
-        else [(stub.__init__, contract.call), (stub.forward, contract.forward)]
-    )
-    for function, signature in parts:
-        theirs = [p for p in inspect.signature(function).parameters if p != "self"]
-        ours = [parameter.name for parameter in signature.parameters]
-        if theirs != ours:
-            yield f"stub takes ({', '.join(theirs)}), but the reference ({', '.join(ours)})"
 
 
 def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: bool) -> Audited:

@@ -59,14 +59,7 @@ def doubts(
     mistake that breaks only `RETURNS` may fail any test. A mistake that breaks a rule in `heart`
     may keep at most half of the points.
     """
-    named = [key for one in tried for key in one.variant.breaks]
-    named += [key for test in tests for key in test.rules]
-    for key in dict.fromkeys([*stated.keys, *named]):
-        if key not in stated.keys:
-            own = [one.variant.slug for one in tried if key in one.variant.breaks]
-            own += [test.name for test in tests if key in test.rules]
-            yield key, f"{some_of(own, 2)} refers to it, but the statement has no such rule"
-            continue
+    for key in stated.keys:
         found = [*_doubts(key, tests, tried)]
         if key in heart and (kept := [*_keeping_more_than_half(key, tried)]):
             found.append(

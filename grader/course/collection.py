@@ -12,6 +12,7 @@ import ast
 import contextlib
 import inspect
 import io
+import math
 import os
 import re
 import sys
@@ -23,7 +24,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from grader.course.course import Course, require_python
+from grader.course.course import Course, parsed, wrong_key
 from grader.course.statements import (
     BUILT_IN,
     COMPUTES,
@@ -33,7 +34,7 @@ from grader.course.statements import (
     stated_or_none,
     statement,
 )
-from grader.records.faults import CallError
+from grader.records.faults import CallError, did_you_mean
 
 Marked = TypeVar("Marked", bound=Callable[..., None])
 
@@ -124,6 +125,10 @@ def _mark(
     *,
     paid: bool = True,
 ) -> Callable[[Marked], Marked]:
+    if points is not None and (not isinstance(points, int | float) or not 0 <= points < math.inf):
+        raise CallError(f"points={points!r}: write a number from 0")
+    if isinstance(rules, str):
+        raise CallError(f"rules={rules!r} is text: write rules=({rules!r},)")
     return pytest.mark.grader(
         exercise=exercise,
         rung=name,
@@ -194,7 +199,6 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
             raise CallError(
                 f"{path} is missing: each unit needs a file of checks and a file of hidden tests"
             )
-    for path in files:
         _refuse_lost(path)
     found: dict[str, Test] = {}
     for item in _items(files):
@@ -213,7 +217,7 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
         for name in course.exercises:
             own = [test for test in found.values() if test.exercise == name]
             _check_weights(name, own)
-            _check_heart(name, course.exercises[name].heart, own)
+            _check_heart(course, name, own)
     return list(found.values())
 
 
@@ -228,11 +232,22 @@ def _replaces(test: Test, before: Test, course: Course) -> bool:
 
 
 def _refuse_lost(path: Path) -> None:
-    """Raise `CallError` if a file defines a test twice: Python would silently drop the first."""
-    require_python([path])
+    """Raise `CallError` for a test that would silently be lost.
+
+    Python drops the first of two tests with one name, and pytest ignores a function whose name does
+    not begin with ``test_``.
+    """
     lines: dict[str, int] = {}
-    for node in ast.parse(path.read_bytes()).body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+    for node in parsed(path).body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        if not node.name.startswith("test_"):
+            if any(ast.unparse(one).startswith("rung.") for one in node.decorator_list):
+                raise CallError(
+                    f"{path}:{node.lineno}: {node.name} has a rung, but would never run: begin its "
+                    "name with test_"
+                )
+        else:
             if node.name in lines:
                 raise CallError(
                     f"{path}:{node.lineno}: there is another {node.name} in line "
@@ -274,20 +289,26 @@ def _refuse_equal_labels(before: Test, test: Test) -> None:
 
 def _check_weights(exercise: str, tests: Sequence[Test]) -> None:
     total = sum(test.weight for test in tests)
-    value = sum(test.weight for test in tests if test.rung == "value")
+    values = [test for test in tests if test.rung == "value"]
+    value = sum(test.weight for test in values)
     if 2 * value < total:
-        where = tests[0].place.partition(":")[0]
-        raise CallError(f"{where}: value tests must hold at least half of {exercise}'s points")
+        raise CallError(
+            f"{(values or tests)[0].place}: value tests must hold at least half of {exercise}'s "
+            f"points, but they hold {value:g} of {total:g}"
+        )
 
 
-def _check_heart(exercise: str, heart: Sequence[str], tests: Sequence[Test]) -> None:
+def _check_heart(course: Course, exercise: str, tests: Sequence[Test]) -> None:
     """Raise `CallError` if no hidden test checks an essential rule (``heart``) of the exercise."""
     quoted = {rule for test in tests for rule in test.rules}
-    for rule in heart if tests else ():
+    for rule in course.exercises[exercise].heart if tests else ():
         if rule not in quoted:
-            raise CallError(
-                f"course.toml: {rule!r} is at the heart of {exercise}, but no hidden test quotes it"
-            )
+            why = f"{rule!r} is at the heart of {exercise}, but no hidden test quotes it"
+            stated = stated_or_none(course, exercise)
+            if stated is not None and rule not in stated.keys:
+                why = f"the statement of {exercise} has no rule called {rule!r}"
+                why += did_you_mean(rule, stated.keys)
+            raise wrong_key(course, exercise, "heart", why)
 
 
 def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
@@ -300,16 +321,19 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
         raise CallError(f'{place}: {item.name} needs a rung: @rung.value("exercise", points=1)')
     details = marker.kwargs
     if details["exercise"] not in course.exercises:
-        raise CallError(f"{place}: course.toml has no exercise called {details['exercise']!r}")
+        name = details["exercise"]
+        near = did_you_mean(name, course.exercises, "")
+        raise CallError(f"{place}: course.toml has no exercise called {name!r}{near}")
     _refuse_elsewhere(Path(path), details["exercise"], course, place)
     parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
     label = item.callspec.id if hasattr(item, "callspec") else ""
     direct = set(inspect.signature(item.obj).parameters)
     others = (set(item.fixturenames) - BEHIND_THEM | direct) - FIXTURES - set(parameters)
     if others:
+        usual = "; a test may use student, reference, make, and the names of its parameters"
+        near = did_you_mean(sorted(others)[0], FIXTURES.union(parameters), usual)
         raise CallError(
-            f"{place}: {item.originalname} uses the fixture {sorted(others)[0]!r}; a test may "
-            "use the fixtures student, reference and make, and the names of its parameters"
+            f"{place}: {item.originalname} uses the fixture {sorted(others)[0]!r}{near}"
         )
     if details["paid"] and not hidden:
         raise CallError(
@@ -367,9 +391,9 @@ def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: 
         return
     for rule in rules:
         if rule not in stated.keys:
-            known = ", ".join(stated.keys)
+            near = did_you_mean(rule, stated.keys)
             raise CallError(
-                f"{place}: the statement of {exercise} has no rule called {rule!r}; it has {known}"
+                f"{place}: the statement of {exercise} has no rule called {rule!r}{near}"
             )
 
 
@@ -415,7 +439,8 @@ def _one_line(report: str, files: Sequence[Path]) -> str:
     names = "|".join(re.escape(path.name) for path in files)
     places = re.findall(rf"^(\S*?(?:{names}):\d+): in ", report, re.M)
     said = [line.removeprefix("E").strip() for line in report.splitlines() if line[:2] == "E "]
-    return f"{places[-1] if places else files[0].parent}: {' '.join(said) or report}"
+    why = " ".join(said).removeprefix(f"{CallError.__module__}.{CallError.__name__}: ") or report
+    return f"{places[-1] if places else files[0].parent}: {why}"
 
 
 @contextlib.contextmanager

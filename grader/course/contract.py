@@ -110,11 +110,6 @@ class Contract:
 # --- compiling -----------------------------------------------------------------------------------
 
 
-def compile_contracts(references: Mapping[str, Any]) -> dict[str, Contract]:
-    """The contract of each reference; raises as `compile_contract` does."""
-    return {name: compile_contract(name, reference) for name, reference in references.items()}
-
-
 def compile_contract(name: str, reference: Any) -> Contract:
     """Compile a reference's annotations; raise `ContractError` if an annotation is missing."""
     if inspect.isclass(reference) and issubclass(reference, nn.Module):

@@ -6,10 +6,11 @@ import ast
 import hashlib
 import os
 import re
+import traceback
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -27,8 +28,9 @@ from grader.course.file import (
     checked_course,
     decode_course,
     decode_table,
+    refusal,
 )
-from grader.records.faults import CallError
+from grader.records.faults import CallError, did_you_mean
 from grader.records.grade import from_thousandths, shared
 from grader.records.lateness import Policy, span_of
 
@@ -393,12 +395,9 @@ class Course:
         return self.exercises[name]
 
     def _nearest(self, name: str) -> str:
-        import difflib
-
-        known = [*self.exercises, *(unit.name for unit in self.units), *self.questions]
-        near = difflib.get_close_matches(name, known, n=1)
-        units = ", ".join(unit.name for unit in self.units)
-        return f"; did you mean {near[0]}?" if near else f"; the units are {units}"
+        units = [unit.name for unit in self.units]
+        known = [*self.exercises, *units, *self.questions]
+        return did_you_mean(name, known, f"; the units are {', '.join(units)}")
 
     def solution_files(self) -> list[tuple[str, Path]]:
         """The files in ``solutions`` that can affect a grade, each with its path in that folder.
@@ -439,17 +438,63 @@ class Course:
         return digest.hexdigest()
 
 
-def require_python(paths: Iterable[Path]) -> None:
-    """Raise `CallError`, with file and line, for a file of the course that is not valid Python."""
-    for path in paths:
-        if not path.is_file():
-            continue  # whoever needs the file says so
-        try:
-            compile(path.read_bytes(), path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
-        except SyntaxError as error:
-            raise CallError(f"{path}:{error.lineno}: {error.msg}") from None
-        except ValueError as error:  # such as a NUL byte
-            raise CallError(f"{path}: {error}") from None
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file of the course; raise `CallError`, with file and line, for an error.
+
+    Callers must not change the tree, since a file that stays the same is parsed once.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise CallError(f"{path} is missing: each unit of course.toml needs this file") from None
+    return _parsed(path, text)
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: Path, text: bytes) -> ast.Module:
+    try:
+        text.decode()
+        return ast.parse(text)
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise CallError(f"{path}:{line}: this is not UTF-8; save the file as UTF-8") from None
+    except SyntaxError as error:
+        raise CallError(f"{path}:{error.lineno}: {error.msg}") from None
+    except ValueError as error:  # such as a NUL byte
+        raise CallError(f"{path}: {error}") from None
+
+
+def defined(path: Path) -> dict[str, ast.stmt]:
+    """The statements at the top of a file that define names, by name; the last one counts."""
+    found: dict[str, ast.stmt] = {}
+    for node in parsed(path).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node]
+        for target in targets:
+            name = getattr(target, "name", getattr(target, "id", None))
+            if isinstance(name, str):
+                found[name] = node
+    return found
+
+
+def undefined(path: Path, name: str, course: Course) -> CallError:
+    """The error to raise if a file does not define an exercise."""
+    others = defined(path).keys() - course.exercises.keys()
+    return CallError(f"{path} does not define {name}{did_you_mean(name, others, '')}")
+
+
+def wrong_key(course: Course, name: str, key: str, problem: str) -> CallError:
+    """The error to raise for a problem with a key of an exercise in ``course.toml``."""
+    u = [unit.name for unit in course.units].index(course.unit_of[name])
+    e = [exercise.name for exercise in course.units[u].exercise].index(name)
+    return refusal(*text_of_course(course.folder), f"$.unit[{u}].exercise[{e}].{key}", problem)
+
+
+def not_imported(path: Path, error: Exception) -> tuple[int | None, str]:
+    """Why a file of the course cannot be imported: the line in it that raised, and the reason."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    why = f"cannot be imported: {type(error).__name__}: {' '.join(str(error).split())}"
+    return (lines[-1] if lines else None), why
 
 
 def answers_in(script: Path) -> list[str]:

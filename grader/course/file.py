@@ -17,7 +17,7 @@ from zoneinfo import available_timezones
 import msgspec
 
 from grader.records.decisions import LATE, TOTAL
-from grader.records.faults import CallError
+from grader.records.faults import CallError, did_you_mean
 from grader.records.grade import THOUSAND, thousandths
 from grader.records.lateness import RULE, Counts, RuleError, rule_of, span_of
 
@@ -190,16 +190,25 @@ def decode_table(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
     try:
         return msgspec.toml.decode(text, type=kind)
     except msgspec.ValidationError as error:
-        raise CallError(_located(path, text, str(error))) from None
+        raise CallError(_located(path, text, str(error), kind)) from None
     except msgspec.DecodeError as error:
-        raise CallError(f"{path}: {error}") from None
+        # The parser ends its text by a place in words, such as "(at line 3, column 7)".
+        problem, _, place = str(error).partition(" (at ")
+        line = re.match(r"line (\d+)", place)
+        number = line[1] if line else len(text.splitlines())
+        raise CallError(f"{path}:{number}: not valid TOML: {problem}") from None
 
 
 def checked_course(path: Path, text: str, file: CourseFile) -> CourseFile:
     """Check constraints that types do not express; return the file, or raise `CallError`."""
     for place, problem in _problems(file):
-        raise CallError(_located(path, text, f"{problem} - at `{place}`"))
+        raise refusal(path, text, place, problem)
     return file
+
+
+def refusal(path: Path, text: str, place: str, problem: str) -> CallError:
+    """The error to raise for a problem at a place of a ``course.toml``: ``$.unit[0].name``."""
+    return CallError(_located(path, text, f"{problem} - at `{place}`"))
 
 
 ZONE = 'set `zone` for the course (zone = "Europe/Berlin"), or add an offset: 23:59:00+01:00'
@@ -218,6 +227,10 @@ def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
     for key, value in msgspec.structs.asdict(file.limits).items():
         if not 0 < value < math.inf:
             yield f"$.limits.{key}", f"{key} must be positive, got {value}"
+    everything = {exercise.name for unit in file.unit for exercise in unit.exercise}
+    for name, group in file.operations.items():
+        if not group.functions and not group.layers:
+            yield f"$.operations.{name}.functions", f"group {name!r} has no functions and no layers"
     units: set[str] = set()
     seen: set[str] = set()
     for u, unit in enumerate(file.unit):
@@ -226,6 +239,8 @@ def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
         if unit.name in units:
             yield f"$.unit[{u}].name", f"unit {unit.name!r} is there twice"
         units.add(unit.name)
+        if not unit.exercise:
+            yield f"$.unit[{u}]", f"unit {unit.name!r} has no exercises: add a [[unit.exercise]]"
         for e, exercise in enumerate(unit.exercise):
             where = f"$.unit[{u}].exercise[{e}]"
             if exercise.name in (TOTAL, LATE):
@@ -238,11 +253,14 @@ def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
                 yield f"{where}.points", f"points must be positive, got {exercise.points}"
             for name in exercise.requires:
                 if name not in seen:
-                    yield f"{where}.requires", f"{name!r} does not come before {exercise.name}"
+                    why = f"{name!r} does not come before {exercise.name}"
+                    earlier = "; an exercise may require only earlier exercises"
+                    near = earlier if name in everything else did_you_mean(name, seen)
+                    yield f"{where}.requires", f"{why}{near}"
             for name in exercise.forbidden:
                 if name not in file.operations:
-                    known = ", ".join(file.operations)
-                    yield f"{where}.forbidden", f"no operations are called {name!r}, only {known}"
+                    near = did_you_mean(name, file.operations) or f"; add [operations.{name}]"
+                    yield f"{where}.forbidden", f"no operations are called {name!r}{near}"
             for name in exercise.experiments:
                 if not name.isidentifier():
                     yield f"{where}.experiments", f"experiment {name!r} is not a file stem"
@@ -261,12 +279,15 @@ def _problems_of_assignments(file: CourseFile) -> Iterator[tuple[str, str]]:
             yield f"{where}.exercises", f"assignment {assignment.name!r} has no exercises"
         for name in assignment.exercises:
             if name not in known:
-                yield f"{where}.exercises", f"there is no exercise or unit called {name!r}"
+                near = did_you_mean(name, known)
+                yield f"{where}.exercises", f"there is no exercise or unit called {name!r}{near}"
         if assignment.points is not None and not 0 < assignment.points < math.inf:
             yield f"{where}.points", f"points must be positive, got {assignment.points}"
+        questions = [question.name for question in file.manual]
         for name in assignment.manual:
-            if name not in {question.name for question in file.manual}:
-                yield f"{where}.manual", f"there is no [[manual]] question called {name!r}"
+            if name not in questions:
+                near = did_you_mean(name, questions)
+                yield f"{where}.manual", f"there is no [[manual]] question called {name!r}{near}"
         for key in ("due", "until"):
             moment = getattr(assignment, key)
             if moment is not None and moment.tzinfo is None and not file.zone:
@@ -297,7 +318,8 @@ def _problems_of_term(file: CourseFile) -> Iterator[tuple[str, str]]:
             yield f"$.term.{key}", f"{key} must not be negative"
     for name, weight in file.term.weights.items():
         if name not in names:
-            yield "$.term.weights", f"there is no assignment called {name!r}"
+            near = did_you_mean(name, names)
+            yield "$.term.weights", f"there is no assignment called {name!r}{near}"
         if not 0 <= weight < math.inf:
             yield "$.term.weights", f"the weight of {name!r} must be a number from 0, got {weight}"
 
@@ -335,24 +357,72 @@ def _problems_of_lateness(assignment: Assignment) -> Iterator[tuple[str, str]]:
 # --- the line of an error ------------------------------------------------------------------------
 
 
-def _located(path: Path, text: str, message: str) -> str:
-    """Replace the place in msgspec's message, such as ``$.unit[0].name``, by the line and key."""
+def _located(path: Path, text: str, message: str, kind: type | None = None) -> str:
+    """Replace the place in msgspec's message, such as ``$.unit[0].name``, by the line and key.
+
+    `kind` is the type of the whole file; an unknown key is compared with the keys that it allows.
+    """
     problem, _, place = message.partition(" - at `")
     place = place.rstrip("`").removeprefix("$")
     unknown = re.search(r"unknown field `([^`]+)`", problem)
     missing = re.search(r"missing required field `([^`]+)`", problem)
     # In brackets, a number is an index, and "..." means any key of a table.
     keys = [key or index for key, index in re.findall(r"([A-Za-z_]\w*)|\[([\d.]+)\]", place)]
+    line, found = _nearest(text, [*keys, unknown[1]] if unknown else keys)
+    table = _table(text, keys)
     if unknown:
-        keys.append(unknown[1])
-    line, found = _nearest(text, keys)
-    if unknown:
-        return f"{path}:{line}: unknown key {unknown[1]!r}"
+        near = did_you_mean(unknown[1], _known_keys(kind, keys))
+        return f"{path}:{line}: unknown key {unknown[1]!r}{table}{near}"
     if missing:
-        return f"{path}:{line}: key {missing[1]!r} is missing"
+        return f"{path}:{line}: key {missing[1]!r} is missing{table}"
     named = [key for key in found or keys if not key.isdigit()]
     at_key = f"{named[-1]}: " if named and not problem.startswith(named[-1]) else ""
-    return f"{path}:{line}: {at_key}{problem}"
+    return f"{path}:{line}: {at_key}{_in_words(problem)}"
+
+
+def _table(text: str, keys: Sequence[str]) -> str:
+    """A table in words: `` in unit.exercise 'center'``; "" for the top of the file."""
+    title = ".".join(key for key in keys if not key.isdigit())
+    line, found = _nearest(text, [*keys, "name"])
+    name = text.splitlines()[line - 1].partition("=")[2].strip() if found[-1:] == ["name"] else ""
+    return f" in {title} {name}".rstrip() if title else ""
+
+
+def _known_keys(kind: type | None, keys: Sequence[str]) -> list[str]:
+    """The keys that the table at this place may have, in a file of this type."""
+    table = msgspec.inspect.type_info(kind)
+    for key in keys:
+        if isinstance(table, msgspec.inspect.UnionType):  # a table or nothing
+            table = table.types[0]
+        match table:
+            case msgspec.inspect.StructType(fields=fields):
+                table = next(field.type for field in fields if field.encode_name == key)
+            case msgspec.inspect.VarTupleType(item_type=item):
+                table = item
+            case msgspec.inspect.DictType(value_type=value):
+                table = value
+    if isinstance(table, msgspec.inspect.UnionType):
+        table = table.types[0]
+    assert isinstance(table, msgspec.inspect.StructType)
+    return [field.encode_name for field in table.fields]
+
+
+# The names that msgspec gives to TOML's types.
+_WORDS = {
+    "str": "text in quotation marks", "int": "a whole number", "float": "a number",
+    "bool": "true or false", "array": "a list in brackets", "object": "a table",
+    "datetime": "a date with a time, such as 2026-12-01T23:59:00Z", "date": "a date",
+    "time": "a time",
+}  # fmt: skip
+
+
+def _in_words(problem: str) -> str:
+    """Replace the names of types in msgspec's message by words."""
+    types = re.fullmatch(r"Expected `([^`]+)`, got `([^`]+)`", problem)
+    if types is None:
+        return problem
+    wanted, got = (_WORDS.get(name.partition(" ")[0], name) for name in types.groups())
+    return f"write {wanted}, not {got.partition(',')[0]}"
 
 
 def _nearest(text: str, keys: Sequence[str]) -> tuple[int, list[str]]:

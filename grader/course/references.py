@@ -24,8 +24,8 @@ import torch
 from torch import nn
 
 from grader import wire
-from grader.course.contract import Contract, ContractError, compile_contracts
-from grader.course.course import Course
+from grader.course.contract import Contract, ContractError, compile_contract
+from grader.course.course import Course, defined, not_imported, parsed, undefined
 from grader.course.tensors import Make
 from grader.records.faults import CallError
 
@@ -52,12 +52,12 @@ def load_solutions(course: Course) -> Mapping[str, ModuleType]:
         sys.meta_path.insert(0, _Texts())
     modules = {}
     for unit, path in course.reference_files().items():
-        if not path.is_file():
-            raise CallError(f"unit {unit} has no reference: {path} is missing")
+        parsed(path)
         try:
             modules[unit] = importlib.import_module(f"{package}.{unit}")
         except Exception as error:
-            raise CallError(f"{path} cannot be imported: {type(error).__name__}: {error}") from None
+            line, why = not_imported(path, error)
+            raise CallError(f"{path}:{line or 1}: {why}") from None
     return modules
 
 
@@ -124,15 +124,18 @@ class LiveOracle:
 def open_oracle(course: Course) -> LiveOracle:
     """Load all references of a course; raise `CallError` if an exercise has no reference."""
     modules = load_solutions(course)
-    definitions = {}
+    definitions, contracts = {}, {}
     for name, unit in course.unit_of.items():
+        path = course.reference_file(unit)
         if not hasattr(modules[unit], name):
-            raise CallError(f"{course.reference_file(unit)} does not define {name}")
+            raise undefined(path, name, course)
         definitions[name] = getattr(modules[unit], name)
-    try:
-        return LiveOracle(definitions, compile_contracts(definitions))
-    except ContractError as error:
-        raise CallError(f"{course.solutions}: {error}") from None
+        try:
+            contracts[name] = compile_contract(name, definitions[name])
+        except ContractError as error:
+            line = defined(path)[name].lineno if name in defined(path) else 1
+            raise CallError(f"{path}:{line}: {error}") from None
+    return LiveOracle(definitions, contracts)
 
 
 class LiveReference:

@@ -28,7 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from grader.course.course import Course
+from grader.course.course import Course, parsed, undefined
 from grader.records.faults import CallError
 
 COMPUTES, RETURNS = BUILT_IN = "computes", "returns"
@@ -176,13 +176,11 @@ def _joined(text: str) -> str:
 def statement(course: Course, name: str) -> Statement:
     """Read an exercise's statement; raise `CallError` if its stub cannot be read."""
     path = course.pristine(course.unit_of[name])
-    try:
-        stated = _stated(path.read_text(encoding="utf-8")).get(name)
-    except (OSError, SyntaxError, ValueError) as error:
-        raise CallError(f"{path} cannot be read: {error}") from None
-    if stated is None:
-        raise CallError(f"{path} has no stub of {name}")
-    return stated
+    parsed(path)
+    found = _stated(path.read_text(encoding="utf-8"))
+    if name not in found:
+        raise undefined(path, name, course)
+    return found[name]
 
 
 def stated_or_none(course: Course, name: str) -> Statement | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from grader.course.collection import Test, collect, rung
-from grader.course.course import require_python
+from grader.course.course import parsed
 from grader.course.references import Oracle, open_oracle
 from grader.grading.desk import Desk
 from grader.grading.play import replay
@@ -38,15 +38,13 @@ def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
     if order.device == "cuda" and not torch.cuda.is_available():
         raise CallError("torch finds no CUDA device here: leave out --device cuda")
     recorded = None if course.has_solutions else Recorded(course)
-    if recorded is None:
-        require_python([*course.reference_files().values(), *order.files])
-    if order.stubs:
-        require_python(course.pristine(unit.name) for unit in course.units)
     oracle: Oracle = recorded or open_oracle(course)
     tests = _collected(order)
     pristine: dict[str, str] = {}
-    for text in course.stubs().values() if order.stubs else ():
-        pristine |= skeletons(text)
+    for path in (course.pristine(unit.name) for unit in course.units) if order.stubs else ():
+        if path.is_file():  # in a clone, a renamed file has no original stubs
+            parsed(path)
+            pristine |= skeletons(path.read_text("utf-8"))
     torch.set_num_threads(1)
     desk = Desk(
         course,

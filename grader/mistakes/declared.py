@@ -32,6 +32,7 @@ class Variant:
     same_as: Mapping[str, str] = field(default_factory=dict)
     common: str = ""  # the slug of a common mistake, if the variant comes from the common table
     breaks: tuple[str, ...] = (COMPUTES,)  # keys of the statement's rules that the variant breaks
+    place: str = ""  # file and line, for authors
 
     @property
     def id(self) -> str:
@@ -110,6 +111,8 @@ def mistake(
     changes, unless it has a change or definition of its own. Such a pair is named only if no single
     mistake fits.
     """
+    if isinstance(breaks, str):
+        raise BadVariant(f"breaks={breaks!r} is text: write breaks=({breaks!r},)")
     if isinstance(together, str) or len(together) == 1:
         raise BadVariant(f"together={together!r} is no pair: name two mistakes or more")
     return _add(

@@ -8,16 +8,16 @@ import importlib.util
 import re
 import sys
 import textwrap
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import cache, reduce
 from pathlib import Path
 
-from grader.course.course import COMMON, Course, require_python
+from grader.course.course import COMMON, Course, not_imported, parsed
 from grader.course.statements import COMPUTES
 from grader.mistakes.declared import (
     COMMONS,
@@ -29,7 +29,8 @@ from grader.mistakes.declared import (
     Variant,
     VariantKind,
 )
-from grader.records.faults import CallError
+from grader.records.faults import CallError, did_you_mean
+from grader.records.rows import listed
 from grader.wire import SourceText
 
 IMPORTS_NO_UNIT = (
@@ -141,7 +142,8 @@ def load_library(course: Course, exercises: Collection[str] | None = None) -> Li
     asked = course.unit_of if exercises is None else exercises
     units = {course.unit_of[name] for name in asked}
     references = course.reference_files()
-    require_python(references.values())
+    for path in references.values():
+        parsed(path)
     sources = {unit: path.read_text("utf-8") for unit, path in references.items()}
     table = _load_common(course)
     known: dict[str, Variant] = {}  # by id
@@ -152,8 +154,6 @@ def load_library(course: Course, exercises: Collection[str] | None = None) -> Li
             reference = beside.read_text("utf-8") if beside.is_file() else sources[unit]
             with _errors_in(path):
                 own = _load(path, unit, reference, course, table, [*known.values()])
-                if twice := _twice([variant.id for variant in own]):
-                    raise BadVariant(f"there are two variants {twice}")
             known |= {variant.id: variant for variant in own}
     return Library([*known.values()], sources, course.unit_of)
 
@@ -198,34 +198,54 @@ def _load(
     _run(path)
     if COMMONS:
         raise BadVariant(f"common mistakes are declared in {COMMON} only", COMMONS[0].line)
-    support, definitions = _parts(path.read_text("utf-8"))
+    support, definitions = _parts(parsed(path))
     variants: list[Variant] = []
+    known: set[str] = set()
     for entry in list(ENTRIES):
         if course.unit_of.get(entry.exercise) != unit:
-            raise BadVariant(f"{entry.exercise!r} is no exercise of unit {unit}", entry.line)
+            own = [name for name in course.unit_of if course.unit_of[name] == unit]
+            near = did_you_mean(entry.exercise, own)
+            raise BadVariant(f"{entry.exercise!r} is no exercise of unit {unit}{near}", entry.line)
         try:
             definition = ""
             if entry.name:
                 definition = f"{support}\n\n{_definition_below(entry, definitions)}"
             original = text_of_definition(reference, entry.exercise)
             if entry.together:
-                variants.append(_pair(entry, [*before, *variants], original, definition))
+                made = [_pair(entry, [*before, *variants], original, definition)]
             elif entry.but is None:
-                variants.append(_variant(entry, table, original, definition))
+                made = [_variant(entry, table, original, definition)]
             else:
-                variants += _all_that_fit(entry, table, original)
+                made = [*_all_that_fit(entry, table, original)]
         except BadVariant as error:
             name = entry.slug or entry.common or "+".join(entry.together)
             id = f"{entry.exercise}/{name}".removesuffix("/")
-            raise BadVariant(f"{id}: {error}", entry.line) from None
+            near = _nearest_line(reference, entry)
+            raise BadVariant(f"{id}: {error}{near}", entry.line) from None
+        for variant in made:
+            if variant.id in known:
+                raise BadVariant(f"there are two variants {variant.id}: rename one", entry.line)
+            known.add(variant.id)
+            variants.append(replace(variant, place=f"{path}:{entry.line}"))
     return variants
+
+
+def _nearest_line(reference: str, entry: Entry) -> str:
+    """The line of the reference that an old text of a change resembles, if the text is missing."""
+    for old in entry.change:
+        if isinstance(old, str) and old not in reference:
+            lines = text_of_definition(reference, entry.exercise).splitlines()
+            near = max(lines, key=lambda line: SequenceMatcher(None, old, line.strip()).ratio())
+            return f"; the nearest line is {near.strip()!r}"
+    return ""
 
 
 def _all_that_fit(entry: Entry, table: Mapping[str, Common], original: str) -> Iterator[Variant]:
     """The variants of all common mistakes that fit, except those that the entry excludes."""
     but = set(entry.but or ())
     if unknown := but - table.keys():
-        raise BadVariant(f"there is no common mistake {min(unknown)!r}")
+        near = did_you_mean(min(unknown), table, "")
+        raise BadVariant(f"there is no common mistake {min(unknown)!r}{near}")
     others = [other for other in ENTRIES if other.exercise == entry.exercise]
     left_out = but.union(*((other.common, other.slug) for other in others))
     for slug in (slug for slug in table if slug not in left_out):
@@ -236,12 +256,15 @@ def _all_that_fit(entry: Entry, table: Mapping[str, Common], original: str) -> I
 def _variant(entry: Entry, table: Mapping[str, Common], original: str, definition: str) -> Variant:
     """The variant that an entry declares, completed from the table of common mistakes."""
     if entry.common and entry.common not in table:
-        raise BadVariant(f"there is no common mistake {entry.common!r}")
+        near = did_you_mean(entry.common, table, "")
+        raise BadVariant(f"there is no common mistake {entry.common!r}{near}")
     shared = table.get(entry.common, Common("", "", "", (), {}))
     slug, title = entry.slug or shared.slug, entry.title or shared.title
     hint = entry.hint or shared.hint
-    if not (slug and title and (hint or entry.kind == "accepted")):
-        raise BadVariant("a mistake has a slug, a title and a hint, or is a common mistake")
+    parts = {"slug": slug, "title": title, "hint": hint or entry.kind == "accepted"}
+    if missing := [part for part, given in parts.items() if not given]:
+        lacks = f"this one has no {listed(missing, 'or')}"
+        raise BadVariant(f"a mistake has a slug, a title and a hint, or is common: {lacks}")
     if definition and entry.change:
         raise BadVariant("there is both a change and a definition below it")
     change = entry.change
@@ -267,7 +290,8 @@ def _pair(entry: Entry, variants: Sequence[Variant], original: str, definition: 
     """The variant that makes several mistakes at once, all of which are declared above it."""
     known = {v.slug: v for v in variants if (v.exercise, v.kind) == (entry.exercise, "mistake")}
     if unknown := [slug for slug in entry.together if slug not in known]:
-        raise BadVariant(f"no mistake {unknown[0]!r} is declared above")
+        near = did_you_mean(unknown[0], known)
+        raise BadVariant(f"no mistake {unknown[0]!r} is declared above{near}")
     if definition and entry.change:
         raise BadVariant("there is both a change and a definition below it")
     parts = [known[slug] for slug in entry.together]
@@ -302,6 +326,7 @@ def _first_that_fits(original: str, changes: Sequence[Change]) -> tuple[Change, 
 
 def _run(path: Path) -> None:
     """Run a library's file, which fills `ENTRIES` and `COMMONS`."""
+    parsed(path)
     ENTRIES.clear()
     COMMONS.clear()
     name = f"_mistakes_of_{path.stem}"
@@ -313,12 +338,8 @@ def _run(path: Path) -> None:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-        why = str(error)
-        if not isinstance(error, BadVariant):
-            why = f"cannot be imported: {type(error).__name__}: {error}"
-        raise BadVariant(why, lines[-1] if lines else None) from None
+        line, why = not_imported(path, error)
+        raise BadVariant(str(error) if isinstance(error, BadVariant) else why, line) from None
     finally:
         del sys.modules[name]
 
@@ -341,11 +362,11 @@ def _twice(names: Sequence[str]) -> str | None:
 Definition = ast.FunctionDef | ast.ClassDef
 
 
-def _parts(text: str) -> tuple[str, dict[str, Definition]]:
+def _parts(tree: ast.Module) -> tuple[str, dict[str, Definition]]:
     """The text that a file's variants share (imports, helpers), and its variants' definitions."""
     support: list[ast.stmt] = []
     definitions: dict[str, Definition] = {}
-    for node in ast.parse(text).body:
+    for node in tree.body:
         if isinstance(node, Definition) and any(map(_is_entry, node.decorator_list)):
             if node.name in definitions:
                 raise BadVariant(f"two definitions are called {node.name}", node.lineno)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -22,6 +22,21 @@ class NoRoom(HostFault):
 
 class Unreachable(HostFault):
     """Another computer gave no usable answer: not the grader's fault. Exit code 3."""
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """The end of a message about an unknown name: the nearest known name.
+
+    If no name is near, the result is `otherwise`, or by default a list of the known names.
+    """
+    import difflib
+
+    names = list(dict.fromkeys(known))
+    if near := difflib.get_close_matches(name, names, n=1):
+        return f"; did you mean {near[0]}?"
+    if otherwise is None:
+        return f"; there are {', '.join(names)}" if names else ""
+    return otherwise
 
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

@@ -14,7 +14,6 @@ import runpy
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 from rich.text import Text
 
 from grader.course.course import NAMED, Course
-from grader.records.faults import CallError
+from grader.records.faults import CallError, did_you_mean
 from grader.wire.source import CODE_PREFIX
 
 ENDED = "{} ended at {}: {}: {} (if that line is yours: grader check)"
@@ -85,8 +84,7 @@ def experiments_of(course: Course, name: str) -> tuple[str, ...]:
     exercise = course.exercises.get(name)
     found = [one for one in exercise.experiments if one in there] if exercise is not None else []
     if not found:
-        near = get_close_matches(name, there, n=1)
-        raise CallError(NO_EXPERIMENT.format(name, f"; did you mean {near[0]}?" if near else ""))
+        raise CallError(NO_EXPERIMENT.format(name, did_you_mean(name, there, "")))
     return tuple(found)
 
 

@@ -103,11 +103,6 @@ def test_a_test_that_quotes_a_rule_and_tells_of_nothing_that_breaks_it_is_told(
     )
 
 
-def test_a_mistake_that_breaks_what_no_statement_says_is_told(course: Course) -> None:
-    told = doubts(graded_by(course, UNCHANGED.replace('("unchanged",)', '("dtype",)')))
-    assert told["weigh/dtype"] == "in-place refers to it, but the statement has no such rule"
-
-
 def test_of_free_prose_no_rule_is_asked(tmp_path: Path) -> None:
     shutil.copytree(TINY, tmp_path / "tiny")
     course = load_course(tmp_path / "tiny" / "exercises")

@@ -116,7 +116,7 @@ def test_collecting_prints_nothing(collected: Write, capfd: pytest.CaptureFixtur
         (
             f"@pytest.fixture(autouse=True)\ndef quiet():\n    pass\n\n{VALUE}",
             9,
-            "'quiet'; a test may use the fixtures",
+            "'quiet'; a test may use student",
         ),
         (
             f"@pytest.fixture\ndef batch():\n    return 2\n\n{VALUE.replace('student', 'batch')}",
@@ -293,8 +293,8 @@ def test_a_rule_that_the_statement_does_not_have_is_refused(
     stating: Callable[[str], list[Test]], text: str
 ) -> None:
     why = (
-        r"test_some\.py:\d+: the statement of weigh has no rule called 'dtype'; it has computes, "
-        "returns, large, unchanged"
+        r"test_some\.py:\d+: the statement of weigh has no rule called 'dtype'; "
+        "there are computes, returns, large, unchanged"
     )
     with pytest.raises(CallError, match=why):
         stating(text)

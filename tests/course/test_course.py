@@ -92,7 +92,7 @@ def test_a_wrong_type_is_told_with_line_key_and_both_types(
 ) -> None:
     told = refusal(before, after)
     assert told.startswith(f":{line_of(before, after, after)}: {key}: ")
-    assert re.search(r"Expected `\w+`, got `\w+`", told)
+    assert re.search(r"write .+, not .+", told)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_missing_key_is_told_with_the_line_of_its_table(
     refusal: Edit, line: str, key: str, table: str | None
 ) -> None:
     number = TOML[: TOML.index(table)].count("\n") + 1 if table else 1
-    assert refusal(line, "") == f":{number}: key '{key}' is missing"
+    assert refusal(line, "").startswith(f":{number}: key '{key}' is missing")
 
 
 @pytest.mark.parametrize(
