@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from types import FrameType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -34,7 +34,7 @@ from grader.author.slips import (
 )
 from grader.course.collection import Test
 from grader.course.course import COMMON, SOLUTIONS, Course
-from grader.course.file import decode_table
+from grader.course.file import about, decode_table
 from grader.course.statements import statement
 from grader.grading.desk import Desk, Measured
 from grader.grading.ladder import FOUNDATIONS, grade_alone
@@ -77,10 +77,19 @@ class Audited:
 class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Faults that an author accepts, each with the reason."""
 
-    equivalent: Mapping[str, str] = {}  # mutants that compute the same results as the reference
-    kept: Mapping[str, str] = {}  # tests that catch only wrong answers that other tests catch too
-    undiagnosed: Mapping[str, str] = {}  # mistakes that tests catch, but that cannot be named
-    near: Mapping[str, str] = {}  # known answers whose results come near a tolerance
+    equivalent: Annotated[
+        Mapping[str, str], about("Mutants that compute the same results as the reference.")
+    ] = {}
+    kept: Annotated[
+        Mapping[str, str],
+        about("Tests that catch only wrong answers that other tests catch too."),
+    ] = {}
+    undiagnosed: Annotated[
+        Mapping[str, str], about("Mistakes that tests catch, but that cannot be named.")
+    ] = {}
+    near: Annotated[
+        Mapping[str, str], about("Known answers whose results come near a tolerance.")
+    ] = {}
 
 
 def audit_course(

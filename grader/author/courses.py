@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
+from grader.author.schema import Schema, schema
 from grader.author.texts import template
 from grader.records.faults import CallError
 from grader.records.files import drafted, require_empty, write_secret
@@ -28,6 +30,8 @@ FILES = {
     f"solutions/mistakes/{UNIT}.py": "mistake.txt",
     "solutions/mistakes/audit.toml": "audit.toml",
 }
+
+SCHEMAS: Mapping[str, Schema] = {"exercises": "course", "solutions/mistakes": "audit"}  # by folder
 
 
 def write_course(to: Path, title: str = "", name: str = "") -> None:
@@ -52,6 +56,8 @@ def write_course(to: Path, title: str = "", name: str = "") -> None:
         for path, source in FILES.items():
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
             (draft / path).write_bytes(template(f"course/{source}", **fields).encode())
+        for folder, kind in SCHEMAS.items():
+            (draft / folder / f"{kind}.schema.json").write_bytes(schema(kind).encode())
         write_secret(draft / "solutions" / "seed", secrets.token_hex(16) + "\n")
 
 

@@ -1,11 +1,11 @@
-"""Commands for the author of a course: `audit` and `new`."""
+"""Commands for the author of a course: `audit`, `schema` and `new`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -171,6 +171,26 @@ def _audit_class(
     console = tables.table_console()
     for part in tables.recurring_report(found):
         console.print(part, soft_wrap=True)
+
+
+@app.command(
+    rich_help_panel=AUTHORS,
+    epilog="Example: grader schema course > exercises/course.schema.json",
+)
+def schema(
+    file: Annotated[
+        Literal["course", "audit"],
+        typer.Argument(help="Of course.toml, or of solutions/mistakes/audit.toml."),
+    ],
+) -> None:
+    """Print the JSON schema of a file that authors write, so that editors complete its keys.
+
+    Write it to a file, and name this file in the first line of course.toml, or of audit.toml:
+    #:schema ./course.schema.json
+    """
+    from grader.author.schema import schema as text_of
+
+    print(text_of(file), end="")
 
 
 new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Start something of your own.")

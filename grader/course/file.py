@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 from zoneinfo import available_timezones
 
 import msgspec
@@ -28,20 +28,37 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class Exercise(_Table, frozen=True):
-    """An exercise in ``course.toml``."""
+def about(text: str) -> msgspec.Meta:
+    """The description of a key, which `grader schema` gives to editors."""
+    return msgspec.Meta(description=text)
 
-    name: str
-    title: str
-    points: float
-    hints: tuple[str, ...] = ()
-    requires: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
-    # The essential rules of the statement: an answer that breaks any of them keeps at most half of
-    # the points.
-    heart: tuple[str, ...] = ()
-    # Scripts in ``experiments/`` that demonstrate an idea of the exercise; they need no answers.
-    experiments: tuple[str, ...] = ()
+
+class Exercise(_Table, frozen=True):
+    """An exercise: a function or a class to write."""
+
+    name: Annotated[str, about("The name of the function or class in the unit's files.")]
+    title: Annotated[str, about("A few words for people.")]
+    points: Annotated[float, about("The points for a right answer.")]
+    hints: Annotated[
+        tuple[str, ...], about("Three texts: a question, a pointer, and a near-solution.")
+    ] = ()
+    requires: Annotated[
+        tuple[str, ...], about("Earlier exercises that an answer builds on, by name.")
+    ] = ()
+    forbidden: Annotated[
+        tuple[str, ...], about("Groups of operations that an answer must not use, by name.")
+    ] = ()
+    heart: Annotated[
+        tuple[str, ...],
+        about(
+            "The keys of the statement's central rules: an answer that breaks one keeps at most "
+            "half of the points."
+        ),
+    ] = ()
+    experiments: Annotated[
+        tuple[str, ...],
+        about("Scripts in experiments/ that demonstrate an idea, by name; they need no answers."),
+    ] = ()
 
     @property
     def thousandths(self) -> int:
@@ -50,72 +67,92 @@ class Exercise(_Table, frozen=True):
 
 
 class Unit(_Table, frozen=True):
-    """A unit: the exercises in one file, whose stem is `name`."""
+    """A unit: the exercises in one file."""
 
-    name: str
-    title: str
-    exercise: tuple[Exercise, ...]
+    name: Annotated[str, about("The name of the unit's files, without their suffix.")]
+    title: Annotated[str, about("A few words for people.")]
+    exercise: Annotated[tuple[Exercise, ...], about("The exercises, in teaching order.")]
 
 
 class OperationGroup(_Table, frozen=True):
-    """A named group of torch functions, which an exercise may forbid.
+    """A named group of torch functions, which an exercise may forbid."""
 
-    `layers` are keys of torch's dispatcher that are forbidden too. ``Autograd`` forbids recording
-    graphs for backward passes.
-    """
-
-    title: str
-    functions: tuple[str, ...]
-    layers: tuple[Literal["Autograd"], ...] = ()
+    title: Annotated[str, about("The group's name in messages for students.")]
+    functions: Annotated[
+        tuple[str, ...],
+        about("Plain names of torch's functions, and of methods such as AdamW.step."),
+    ]
+    layers: Annotated[
+        tuple[Literal["Autograd"], ...],
+        about(
+            "Keys of torch's dispatcher that are forbidden too. Autograd forbids recording graphs "
+            "for backward passes."
+        ),
+    ] = ()
 
 
 class LimitTable(_Table, frozen=True):
     """The limits of a submission."""
 
-    test_seconds: float = 5.0
-    submission_seconds: float = 120.0
-    memory_mb: int = 1024
+    test_seconds: Annotated[float, about("CPU time for each test.")] = 5.0
+    submission_seconds: Annotated[float, about("CPU time for all tests together.")] = 120.0
+    memory_mb: Annotated[int, about("Memory in addition to that of Python and torch.")] = 1024
 
 
 class Aliases(_Table, frozen=True):
-    """Further names that students may use for arguments, and for parameters (weights)."""
+    """Further names that students may use."""
 
-    arguments: Mapping[str, tuple[str, ...]] = {}
-    parameters: Mapping[str, tuple[str, ...]] = {}
+    arguments: Annotated[
+        Mapping[str, tuple[str, ...]], about("Other names for arguments of references.")
+    ] = {}
+    parameters: Annotated[
+        Mapping[str, tuple[str, ...]], about("Other names for parameters (weights).")
+    ] = {}
 
 
 Disclosure = Literal["mistakes", "verdicts", "nothing"]
 
 
 class FeedbackTable(_Table, frozen=True):
-    """How much students see of the results of hidden tests.
+    """How much students see of the results of hidden tests."""
 
-    ``mistakes``: each test's title, verdict and broken rules, with the name and hint of a known
-    mistake, or with the behaviour of the answer. ``verdicts``: each test's title and verdict.
-    ``nothing``: only whether all hidden tests passed.
-    """
-
-    hidden: Disclosure = "mistakes"
-    # How to ask for another look at a grade; at the end of each student's page.
-    ask: str = ""
+    hidden: Annotated[
+        Disclosure,
+        about(
+            "mistakes: each test's title, verdict and broken rules, with the name and hint of a "
+            "known mistake, or with the behaviour of the answer. verdicts: each test's title and "
+            "verdict. nothing: only whether all hidden tests passed."
+        ),
+    ] = "mistakes"
+    ask: Annotated[
+        str, about("How to ask for another look at a grade; at the end of each student's page.")
+    ] = ""
 
 
 class Assignment(_Table, frozen=True):
     """A part of the course that is submitted, graded and exported together."""
 
-    name: str
-    exercises: tuple[str, ...]  # names of exercises, or of units for all their exercises
-    title: str = ""
-    # The total on the platform; None: the sum of the points of exercises and questions.
-    points: float | None = None
-    manual: tuple[str, ...] = ()  # names of questions that a person marks
-    due: datetime | None = None
-    # Who subtracts points for lateness: we do, by the rule `late`, or the learning platform.
-    late_by: Literal["us", "lms"] = "lms"
-    late: str = ""  # a rule: see `grader.records.lateness`
-    grace: str = ""  # a time such as ``30 minutes`` after `due` that is not yet late
-    until: datetime | None = None  # a later submission earns nothing
-    counts: Counts = "last"  # which of a student's submissions
+    name: Annotated[str, about("The name for commands, such as ps1.")]
+    exercises: Annotated[
+        tuple[str, ...], about("Names of exercises, or of units for all their exercises.")
+    ]
+    title: Annotated[str, about("A few words for people.")] = ""
+    points: Annotated[
+        float | None,
+        about("The total on the learning platform; without it, the sum of the points."),
+    ] = None
+    manual: Annotated[tuple[str, ...], about("Names of questions that a person marks.")] = ()
+    due: Annotated[datetime | None, about("The time after which a submission is late.")] = None
+    late_by: Annotated[
+        Literal["us", "lms"],
+        about("Who subtracts points for lateness: we do, by the rule `late`, or the platform."),
+    ] = "lms"
+    late: Annotated[str, about(f"The rule for lateness: {RULE}.")] = ""
+    grace: Annotated[str, about("A time after `due` that is not yet late, such as 30 minutes.")] = (
+        ""
+    )
+    until: Annotated[datetime | None, about("A later submission earns nothing.")] = None
+    counts: Annotated[Counts, about("Which of a student's submissions counts.")] = "last"
 
     @property
     def heading(self) -> str:
@@ -131,53 +168,66 @@ class Assignment(_Table, frozen=True):
 
 
 class Question(_Table, frozen=True):
-    """A question without code, which a person marks: ``[[manual]]``."""
+    """A question without code, which a person marks."""
 
-    name: str
-    points: float
-    title: str = ""
-    rubric: str = ""  # for the person who marks, and for the student
+    name: Annotated[str, about("The name for commands and tables; one word.")]
+    points: Annotated[float, about("The most points that an answer gets.")]
+    title: Annotated[str, about("A few words for people.")] = ""
+    rubric: Annotated[str, about("For the person who marks, and for the student.")] = ""
 
 
 class TermTable(_Table, frozen=True):
-    """How the assignments of a term count together: see `grader.grades.term`."""
+    """How the assignments of a term count together."""
 
-    drop: int = 0  # the number of lowest shares that are left out
-    free_days: int = 0  # days of lateness without a penalty, for each student in the whole term
-    weights: Mapping[str, float] = {}  # by assignment; 1 without an entry
+    drop: Annotated[int, about("The number of lowest shares that are left out.")] = 0
+    free_days: Annotated[
+        int, about("Days of lateness without a penalty, for each student in the whole term.")
+    ] = 0
+    weights: Annotated[
+        Mapping[str, float], about("The weight of each assignment; 1 without an entry.")
+    ] = {}
+
+
+_ZONE = about("The zone of times without an offset, such as Europe/Berlin.")
 
 
 class CourseFile(_Table, frozen=True):
-    """The content of ``course.toml``."""
+    """A course."""
 
-    name: str
-    title: str
-    seed: str
-    unit: tuple[Unit, ...]
-    operations: Mapping[str, OperationGroup] = {}
+    name: Annotated[str, about("The course's name, which output folders record.")]
+    title: Annotated[str, about("The course's title, for people.")]
+    seed: Annotated[
+        str, about("The seed of the inputs in public checks; hidden tests use solutions/seed.")
+    ]
+    unit: Annotated[tuple[Unit, ...], about("The units, in teaching order.")]
+    operations: Annotated[
+        Mapping[str, OperationGroup], about("Groups of operations that exercises may forbid.")
+    ] = {}
     limits: LimitTable = LimitTable()
     aliases: Aliases = Aliases()
     feedback: FeedbackTable = FeedbackTable()
     assignment: tuple[Assignment, ...] = ()
     manual: tuple[Question, ...] = ()
     term: TermTable = TermTable()
-    zone: str = ""  # the zone of times without an offset: a name of the IANA database
-    assigned: str = ""  # in a bundle: the assignment for which it was released
+    zone: Annotated[str, _ZONE] = ""
+    assigned: Annotated[
+        str, about("In a student's bundle: the assignment for which it was released.")
+    ] = ""
 
 
 class Overlay(_Table, frozen=True):
-    """A ``course.toml`` that adds private solutions to another course.
+    """A private course: it adds solutions to another course.
 
-    The keys below override those of the other course.
+    The keys besides `overlay` override those of the other course.
     """
 
-    overlay: str  # the other course's folder, relative to this folder
+    overlay: Annotated[str, about("The other course's folder, relative to this folder.")]
     limits: LimitTable | None = None
     feedback: FeedbackTable | None = None
     assignment: tuple[Assignment, ...] | None = None
     manual: tuple[Question, ...] | None = None
     term: TermTable | None = None
-    zone: str | None = None
+    zone: Annotated[str | None, _ZONE] = None
 
 
 def decode_course(path: Path, text: str) -> CourseFile:
@@ -390,21 +440,25 @@ def _table(text: str, keys: Sequence[str]) -> str:
 
 def _known_keys(kind: type | None, keys: Sequence[str]) -> list[str]:
     """The keys that the table at this place may have, in a file of this type."""
-    table = msgspec.inspect.type_info(kind)
+    found = _table_type(msgspec.inspect.type_info(kind))
     for key in keys:
-        if isinstance(table, msgspec.inspect.UnionType):  # a table or nothing
-            table = table.types[0]
-        match table:
+        match found:
             case msgspec.inspect.StructType(fields=fields):
-                table = next(field.type for field in fields if field.encode_name == key)
+                found = _table_type(next(f.type for f in fields if f.encode_name == key))
             case msgspec.inspect.VarTupleType(item_type=item):
-                table = item
+                found = _table_type(item)
             case msgspec.inspect.DictType(value_type=value):
-                table = value
-    if isinstance(table, msgspec.inspect.UnionType):
-        table = table.types[0]
-    assert isinstance(table, msgspec.inspect.StructType)
-    return [field.encode_name for field in table.fields]
+                found = _table_type(value)
+    assert isinstance(found, msgspec.inspect.StructType)
+    return [field.encode_name for field in found.fields]
+
+
+def _table_type(found: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    """The type of a key's value, without its description and without None."""
+    match found:
+        case msgspec.inspect.Metadata(type=inner) | msgspec.inspect.UnionType(types=(inner, *_)):
+            return _table_type(inner)
+    return found
 
 
 # The names that msgspec gives to TOML's types.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from dataclasses import replace
@@ -110,6 +111,7 @@ def course_toml(course: Course) -> str:
     for a private course, the text of that file is edited.
     """
     text = (course.folder / "course.toml").read_text("utf-8")
+    text = re.sub(r"^#:schema .*\n", "", text)  # students get no schema
     if course.private is None and course.assigned is None:
         return text
     try:
