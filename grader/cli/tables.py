@@ -38,7 +38,7 @@ ANY = 10_000  # columns, if the output goes to a file or a program: no cell is c
 
 def table_console() -> Console:
     """A console for tables, which cuts no cell if the output goes to a file or a program."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)  # the id of a mutant may hold `:x:`
     if not (console.is_terminal or "COLUMNS" in os.environ):
         console.width = ANY
     return console
