@@ -9,8 +9,12 @@ from __future__ import annotations
 import ast
 import dis
 import inspect
+import re
+import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -32,7 +36,7 @@ Definition = ast.FunctionDef | ast.ClassDef
 
 
 def refuse_slips(course: Course) -> None:
-    """Raise `CallError` for a slip in ``course.toml``, in a stub or in a reference."""
+    """Raise `CallError` for a slip that the files of a course show as they are."""
     for unit in course.units:
         stubs, references = course.stub_file(unit.name), course.reference_file(unit.name)
         for exercise in unit.exercise:
@@ -42,6 +46,8 @@ def refuse_slips(course: Course) -> None:
             reference = _definition(references, exercise.name, course)
             for line, problem in _slips_in_stub(stub, reference):
                 raise CallError(f"{stubs}:{line}: {problem}")
+        for path in course.layers("mistakes", f"{unit.name}.py"):
+            _refuse_idle_definitions(path)
     _refuse_idle_aliases(course)
 
 
@@ -54,8 +60,6 @@ def refuse_slips_in_answers(course: Course, library: Library, names: Collection[
         for variant in own:
             for problem in _slips_in_answer(variant, own, keys, reference):
                 raise CallError(f"{variant.place}: {variant.id}: {problem}")
-    for path in {Path(variant.place.rpartition(":")[0]) for variant in library.variants}:
-        _refuse_idle_definitions(path)
 
 
 def _definition(path: Path, name: str, course: Course) -> Definition:
@@ -106,15 +110,13 @@ def refuse_unknown_operations(course: Course, name: str) -> None:
     A course may name functions of other versions of torch. Therefore an unknown name is an error
     only if torch has a function of nearly this name, and the group lacks that function too.
     """
-    import difflib
-
     path, text = text_of_course(course.folder)
     for group in course.exercises[name].forbidden:
         functions = course.file.operations[group].functions
         for function in functions:
             if "." in function or function in _functions_of_torch():
                 continue  # a method, such as ``AdamW.step``, or a known function
-            near = difflib.get_close_matches(function, _functions_of_torch(), n=1, cutoff=0.9)
+            near = get_close_matches(function, _functions_of_torch(), n=1, cutoff=0.9)
             if near and near[0] not in functions:
                 why = f"torch has no function {function!r}; did you mean {near[0]}?"
                 raise refusal(path, text, f"$.operations.{group}.functions", why)
@@ -123,8 +125,6 @@ def refuse_unknown_operations(course: Course, name: str) -> None:
 @cache
 def _functions_of_torch() -> frozenset[str]:
     """The plain names of torch's functions and operations: see `grader.guest.operations`."""
-    import sys
-
     import torch
 
     names = {name.partition("::")[2] for name in torch._C._dispatch_get_all_op_names()}
@@ -170,22 +170,18 @@ def _differences(stub: ast.FunctionDef, reference: ast.FunctionDef) -> Iterator[
         if wanted is None:
             continue  # the contract says that the reference lacks an annotation
         if annotation is None:
-            yield f"has no annotation of its {what}: write {_text(wanted)}, as the reference does"
-        elif _text(annotation) != _text(wanted):
+            yield f"has no annotation of its {what}: write {ast.unparse(wanted)}"
+        elif _plain(annotation) != _plain(wanted):
             yield (
-                f"has the annotation {_text(annotation)} of its {what}, but the reference has "
-                f"{_text(wanted)}"
+                f"has the annotation {ast.unparse(annotation)} of its {what}, but the reference "
+                f"has {ast.unparse(wanted)}"
             )
-        if _text(default) != _text(own):
-            yield (
-                f"has {_text(default) or 'no value'} as default of its {what}, but the reference "
-                f"has {_text(own) or 'none'}"
-            )
+        if _plain(default) != _plain(own):
+            texts = ["none" if node is None else ast.unparse(node) for node in (default, own)]
+            yield f"has as default of its {what} {texts[0]}, but the reference has {texts[1]}"
 
 
-def _parameters(
-    function: ast.FunctionDef,
-) -> dict[str, tuple[ast.expr | None, ast.expr | None]]:
+def _parameters(function: ast.FunctionDef) -> dict[str, tuple[ast.expr | None, ast.expr | None]]:
     """The annotation and the default of each parameter, by name."""
     own = function.args
     named = [*own.posonlyargs, *own.args]
@@ -203,9 +199,13 @@ def _parameters(
     }
 
 
-def _text(node: ast.expr | None) -> str:
-    """Python text, in which spaces inside of strings do not count."""
-    return "" if node is None else " ".join(ast.unparse(node).replace("' ", "'").split())
+def _plain(node: ast.expr | None) -> str:
+    """Python text to compare: without quotes around it, modules before names, and spaces."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        with suppress(SyntaxError):
+            node = ast.parse(node.value, mode="eval").body
+    text = "" if node is None else ast.unparse(node)
+    return re.sub(r"\b[A-Za-z_]\w*\.(?=[A-Za-z_])|\s", "", text)
 
 
 # --- tests ---------------------------------------------------------------------------------------

@@ -241,19 +241,18 @@ def _refuse_lost(path: Path) -> None:
     for node in parsed(path).body:
         if not isinstance(node, ast.FunctionDef):
             continue
-        if not node.name.startswith("test_"):
-            if any(ast.unparse(one).startswith("rung.") for one in node.decorator_list):
-                raise CallError(
-                    f"{path}:{node.lineno}: {node.name} has a rung, but would never run: begin its "
-                    "name with test_"
-                )
-        else:
-            if node.name in lines:
-                raise CallError(
-                    f"{path}:{node.lineno}: there is another {node.name} in line "
-                    f"{lines[node.name]}, which would never run: give it another name"
-                )
+        if node.name in lines:
+            raise CallError(
+                f"{path}:{node.lineno}: there is another {node.name} in line "
+                f"{lines[node.name]}, which would never run: give it another name"
+            )
+        if node.name.startswith("test_"):
             lines[node.name] = node.lineno
+        elif any(ast.unparse(one).startswith("rung.") for one in node.decorator_list):
+            raise CallError(
+                f"{path}:{node.lineno}: {node.name} has a rung, but would never run: begin its "
+                "name with test_"
+            )
 
 
 def unchecked_rules(stated: Statement, tests: Iterable[Test]) -> Mapping[str, str]:

@@ -484,9 +484,11 @@ def undefined(path: Path, name: str, course: Course) -> CallError:
 
 def wrong_key(course: Course, name: str, key: str, problem: str) -> CallError:
     """The error to raise for a problem with a key of an exercise in ``course.toml``."""
-    u = [unit.name for unit in course.units].index(course.unit_of[name])
-    e = [exercise.name for exercise in course.units[u].exercise].index(name)
-    return refusal(*text_of_course(course.folder), f"$.unit[{u}].exercise[{e}].{key}", problem)
+    path, text = text_of_course(course.folder)
+    units = decode_course(path, text).unit  # `course` may be a part with fewer units
+    u = [unit.name for unit in units].index(course.unit_of[name])
+    e = [exercise.name for exercise in units[u].exercise].index(name)
+    return refusal(path, text, f"$.unit[{u}].exercise[{e}].{key}", problem)
 
 
 def not_imported(path: Path, error: Exception) -> tuple[int | None, str]:

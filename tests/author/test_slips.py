@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from grader.author.slips import refuse_slips
+from grader.course.course import load_course
 from tests.conftest import Grader
 from tests.support.places import TINY
 
@@ -190,7 +192,7 @@ SLIPS = [
     Slip(
         "a stub has no annotations", STUBS,
         'def center(x: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens"]:', "def center(x):",
-        "def center", "write Float[Tensor, 'tokens']",
+        "def center", "write Float[Tensor, ' tokens']",
     ),
     Slip(
         "a stub takes other arguments", MODULE_STUBS, "d_in: int, d_out: int",
@@ -457,3 +459,18 @@ def test_a_slip_of_an_author_is_one_line_with_file_and_line(
     (told,) = ran.err.splitlines()
     assert any(place in told for place in places_of(slip, course)), told
     assert slip.said in told
+
+
+@pytest.mark.parametrize(
+    ("annotation", "other"),
+    [
+        (' -> Float[Tensor, " tokens"]', """ -> "Float[Tensor, 'tokens']\""""),
+        (' -> Float[Tensor, " tokens"]', ' -> Float[torch.Tensor, "tokens"]'),
+    ],
+    ids=["in quotes", "with the module"],
+)
+def test_a_stub_may_write_an_annotation_in_another_form(
+    tmp_path: Path, annotation: str, other: str
+) -> None:
+    slip = Slip("another form", STUBS, annotation, other, "", "")
+    refuse_slips(load_course(spoilt(tmp_path / "course", slip) / "exercises"))
