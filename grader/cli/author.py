@@ -55,8 +55,8 @@ def audit(
     With --from, groups the wrong answers of a graded class that give the same results and that no
     known mistake explains, and drafts a mistake for each group.
     """
-    from grader.author.audit import Audited, audit_totals, nearest_margins
     from grader.author.audit import audit_course as examine
+    from grader.author.findings import Audited, audit_totals, nearest_margins
     from grader.cli import tables
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
@@ -81,7 +81,8 @@ def audit(
         advance()
         for finding in findings:
             if not finding.well and not as_json:
-                console.print(f"{finding.kind} {finding.name}: {finding.text}", markup=False)
+                for line in tables.finding_lines(finding):
+                    console.print(line, markup=False, soft_wrap=True)
 
     try:
         with terminal.progress(stderr, "auditing", len(chosen)) as advance:
@@ -104,7 +105,7 @@ def _audit_machines(
     course: Course, names: Sequence[str], jobs: int | None, seed: str | None, *, as_json: bool
 ) -> int:
     """Audit in every setting of `SETTINGS`, print the differences, and return the exit code."""
-    from grader.author.audit import SETTINGS, NotAudited, audited, differences, label
+    from grader.author.machines import SETTINGS, NotAudited, audited, differences, label
     from grader.cli import tables
 
     arguments = [*names, f"--course={course.private or course.folder}"]

@@ -23,7 +23,8 @@ from grader.records.rows import ABSENT, CONFLICT, Person, Row, called, counted, 
 from grader.records.times import shown_time
 
 if TYPE_CHECKING:
-    from grader.author.audit import Audited, Difference, SettingVerdict
+    from grader.author.findings import Audited
+    from grader.author.machines import Difference, SettingVerdict
     from grader.author.recurring import WrongAnswers
     from grader.intake import Arrivals, Roster, Submission
     from grader.records.lateness import Policy
@@ -354,7 +355,20 @@ def audited_setting(label: str, findings: Sequence[Audited]) -> Iterator[str]:
     ending = f"{len(wrong)} not as they should be" if wrong else "all as they should be"
     yield f"{label}: {counted(len(findings), 'case')}, {ending}"
     for finding in wrong:
-        yield f"  {finding.kind} {finding.name}: {finding.text}"
+        yield from (f"  {line}" for line in finding_lines(finding))
+
+
+def finding_lines(finding: Audited) -> Iterator[str]:
+    """The lines about a fault: its text, and what to do."""
+    # The name of an exercise's fault is its text.
+    name = finding.exercise if finding.kind == "exercise" else finding.name
+    first, *more = finding.text.splitlines()
+    yield f"{finding.kind} {name}: {first}"
+    yield from (f"  {line}" for line in more)
+    if finding.witness:
+        yield f"  {finding.witness}"
+    if finding.advice:
+        yield f"  → {finding.advice}"
 
 
 def differing_settings(labels: Sequence[str], found: Sequence[Difference]) -> Iterator[str]:

@@ -104,7 +104,7 @@ def sheet_of(desk: Desk, library: Library, rows: Rows | None = None) -> Sheet:
     replays = Replays(
         library,
         desk.definitions,
-        lambda definitions, *which: replay(desk, definitions, *cases[which]),
+        lambda definitions, *which: replay(desk, definitions, *cases[which]).known,
         # The desk's listener cannot hear calls that run in a fork.
         lambda: desk.limits if forked.possible() and desk.listener is None else None,
     )

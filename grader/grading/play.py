@@ -57,6 +57,11 @@ class Transcript:
             self.passed, within_size(self.seen.evidence()) if counts else (), self.seen.used()
         )
 
+    @property
+    def known(self) -> Given:
+        """The outcome for the sheet: the results of the calls to a known answer."""
+        return Given(self.passed, self.seen.evidence(), self.seen.used())
+
 
 def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) -> Transcript:
     """Play one case of a test on an answer.
@@ -117,8 +122,17 @@ def _ended(desk: Desk, seat: Seat, test: Test, error: BaseException, words: bool
         case StudentLost(status=status, text=text):
             return Transcript(status, text)
     # A fault of the test's author or of the grader, such as pytest.skip or SystemExit.
-    where = traceback.format_exception(error, limit=-4)
-    return Transcript("grader_error", f"{test.place}: {''.join(where)}" if words else None)
+    return Transcript("grader_error", _crash(test, error) if words else None)
+
+
+def _crash(test: Test, error: BaseException) -> str:
+    """The line of the test that raised, the exception, and the traceback from that line on."""
+    frames = traceback.extract_tb(error.__traceback__)
+    file = test.function.__code__.co_filename
+    own = [number for number, frame in enumerate(frames) if frame.filename == file]
+    place = f"{file}:{frames[own[-1]].lineno}" if own else test.place
+    trace = "".join(traceback.format_list(frames[own[0] :] if own else frames))
+    return f"{place}: {type(error).__name__}: {error}\n{trace}".rstrip()
 
 
 def _axes(desk: Desk, test: Test) -> list[str] | None:
@@ -140,11 +154,12 @@ def seat_of(desk: Desk, definitions: Mapping[str, Any]) -> Seat:
     return Seat(desk, session)
 
 
-def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Given:
-    """Play one case of a test on references or known answers in this process, without a message."""
+def replay(
+    desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case, *, words: bool = False
+) -> Transcript:
+    """Play one case of a test on references or known answers in this process."""
     # Uses of forbidden functions are recorded, but the functions work: a known mistake may be to
     # use one of them.
     seat = seat_of(desk, definitions)
     with warnings.catch_warnings(action="ignore"), unseen_prints():
-        played = play(desk, seat, test, case, words=False)
-    return Given(played.passed, played.seen.evidence(), played.seen.used())
+        return play(desk, seat, test, case, words=words)

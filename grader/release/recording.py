@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from grader import wire
+from grader.author.examples import wrong_examples
 from grader.course.collection import Case, Test
 from grader.course.contract import Contract
 from grader.course.course import Course
@@ -56,8 +57,8 @@ def record_course(
 
     Calls `report` with each exercise that is completely recorded. If the results of known mistakes
     take more than `most` bytes, those of the largest exercises are left out: checks then work as
-    before, but name no mistake there. Raises `CallError` if a check fails on the reference, or if
-    it passes a student's result on to the reference.
+    before, but name no mistake there. Raises `CallError` if an example or a check is wrong of the
+    reference, or if a check passes a student's result on to the reference.
     """
     course.require_solutions("release")
     (to / "stubs").mkdir(parents=True, exist_ok=True)
@@ -177,6 +178,8 @@ def _find_out(desk: Desk, name: str) -> str:
     """Add all public rows of an exercise to the desk's sheet; return the exercise's name."""
     sheet = desk.sheet
     assert sheet is not None
+    for example in wrong_examples(desk.course, name, desk.definitions):
+        raise CallError(str(example))
     tests = desk.tests[name]
     cases = [(test, case) for test in tests for case in test.cases]
     for test, case in cases:
@@ -218,8 +221,9 @@ def _note_asked(desk: Desk, sheet: Sheet, test: Test, case: Case) -> None:
     """Add to the sheet the calls that a case makes to references, with their results."""
     notes = _Notes(desk.oracle.contracts)
     with desk.listening(lambda *_: notes):
-        if not replay(desk, desk.definitions, test, case).passed:
-            raise CallError(f"{test.place}: {test.name} fails on the reference")
+        played = replay(desk, desk.definitions, test, case, words=True)
+    if not played.passed:
+        raise CallError(f"{test.place}: {test.name} fails on the reference: {played.message}")
     for ending in notes.endings:
         ending()
     _refuse_answers_in_questions(desk, sheet, test, case, notes)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.author.audit import Audited, audit_course, audit_totals
+from grader.author.audit import audit_course
+from grader.author.findings import Audited, audit_totals
 from grader.course.course import Course, load_course
 from grader.records.faults import CallError
 from tests.conftest import Grader
@@ -169,6 +170,120 @@ def test_an_answer_that_remembers_the_public_checks_must_not_get_every_point(
     checks = course.folder / "checks" / "test_basics.py"
     checks.write_text(checks.read_text("utf-8").replace("[1, 3]", "[1, 2, 3, 4, 7]"), "utf-8")
     assert told in found(course, "exercise", "staircase")
+
+
+CENTER = '"""Subtract the mean from each element.'
+EXAMPLE = """
+
+    >>> center(torch.tensor([1.0, 3.0]))
+    tensor([-1.,  2.])
+    \"\"\"
+"""
+
+
+def print_example(course: Course) -> str:
+    """Give `center` a wrong example; return the sentence that tells of it."""
+    stubs = course.stub_file("basics")
+    text = stubs.read_text("utf-8").replace(f'{CENTER}"""', CENTER + EXAMPLE.rstrip(), 1)
+    stubs.write_text(text, "utf-8")
+    line = text[: text.index(">>>")].count("\n") + 1
+    return (
+        f"{stubs}:{line}: the example `center(torch.tensor([1.0, 3.0]))` is wrong: "
+        "expected tensor([-1.,  2.]), got tensor([-1.,  1.])"
+    )
+
+
+def test_a_printed_example_must_be_true_of_the_reference(course: Course) -> None:
+    said = print_example(course)
+    assert f"center/{said}" in found(course, "exercise")
+
+
+def test_a_bundle_is_refused_for_a_wrong_example(course: Course, grader: Grader) -> None:
+    said = print_example(course)
+    ran = grader("release", "student", "--course", course.folder, "--to", course.folder / "x")
+    assert (ran.code, ran.err) == (2, f"grader: {said}\n")
+
+
+def test_a_reference_alone_proves_no_test(course: Course) -> None:
+    library = course.solutions / "mistakes" / "basics.py"
+    library.write_text("", "utf-8")
+    lacking = {
+        "center/not proved: the tests have met no known mistake": "add mistake(…) to "
+        "solutions/mistakes/basics.py",
+        "center/not proved: the tests have met no second right answer": "add accepted(…) to "
+        "solutions/mistakes/basics.py",
+    }
+    findings = found(course, "exercise")
+    assert lacking.items() <= {name: one.advice for name, one in findings.items()}.items()
+
+
+# --- tests that crash ----------------------------------------------------------------------------
+
+CRASHES = {
+    "a name that is not defined": ("lenght(x)", "NameError: name 'lenght' is not defined"),
+    "what a proxy lacks": ("student.center.weight", "AuthorError: "),
+    "a call that breaks the contract": ("student.center(3)", "ContractError: "),
+}
+
+
+@pytest.mark.parametrize(("line", "said"), CRASHES.values(), ids=CRASHES)
+def test_a_test_that_crashes_proves_nothing(course: Course, line: str, said: str) -> None:
+    add(course, 'mistake("center", "none", "N", hint="?", change={"x.mean()": "torch.mean(x)"})\n')
+    grow(
+        course,
+        f"""
+@rung.property("center")
+def test_center_crashes(student, make):
+    \"\"\"It crashes.\"\"\"
+    x = make.normal(tokens=4)
+    {line}
+""",
+    )
+    findings = {(f.kind, f.name): f for f in audit_course(course, ("center",), jobs=1)}
+    crash = findings["test", "center/test_center_crashes"]
+    place = rf"test_basics\.py:\d+: {re.escape(said)}"
+    assert not crash.well
+    assert re.search(place, crash.text), crash.text
+    assert findings["mistake", "center/none"].text == "keeps its points"
+    assert not findings["reference", "center/reference"].well
+    caught = [f for f in findings.values() if f.kind == "mutant" and "crashes" in f.text]
+    assert not caught
+
+
+# --- the smallest input that shows a difference --------------------------------------------------
+
+
+def remove_test(course: Course, rung: str) -> None:
+    """Take the hidden test of this rung away, such as ``stability("weigh"``."""
+    graders = course.solutions / "graders" / "test_basics.py"
+    before, found, after = graders.read_text("utf-8").partition(f"@rung.{rung}")
+    assert found
+    _, more, rest = after.partition("\n\n\n")
+    graders.write_text(before + (rest if more else ""), "utf-8")
+
+
+def test_a_living_mutant_comes_with_an_input_that_shows_it(course: Course) -> None:
+    remove_test(course, 'stability("weigh"')
+    mutants = found(course, "mutant", "weigh")
+    overflowing = mutants["weigh/L3:scores - largest->scores"]
+    assert re.fullmatch(
+        r"on scores = \[\[.+\]\] the reference gives \[\[.+\]\], this gives \[\[.*nan.*\]\]; "
+        "no hidden test has such an input",
+        overflowing.witness,
+    )
+    assert overflowing.advice.startswith("add such an input to a hidden test")
+    alike = mutants["weigh/L4:dim=-1->dim=1"]
+    assert re.fullmatch(r"no difference .* was found in \d+ inputs", alike.witness)
+    assert alike.advice.startswith("if it computes the same, name it in audit.toml")
+
+
+def test_a_refused_right_answer_comes_with_an_input_that_shows_the_difference(
+    course: Course,
+) -> None:
+    change = '{"x - x.mean()": "x - x.mean() * (len(x) != 2)"}'
+    add(course, f'accepted("center", "other", "O", change={change})\n')
+    witness = found(course, "accepted")["center/other"].witness
+    assert re.fullmatch(r"on x = \[.+, .+\] the reference .+, this (gives|has) .+", witness)
 
 
 # --- excuses -------------------------------------------------------------------------------------

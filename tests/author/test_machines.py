@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.author.audit import SETTINGS, Audited, differences
+from grader.author.findings import Audited
+from grader.author.machines import SETTINGS, differences
 from grader.sandbox.jails import Warm
 from grader.wire.frames import PROCESSOR
 from tests.conftest import Grader
@@ -40,7 +41,7 @@ ALL = "ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41"
 @pytest.fixture
 def two_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The processor as it is and the oldest, for tests of which three would tell no more."""
-    monkeypatch.setattr("grader.author.audit.SETTINGS", (SETTINGS[0], SETTINGS[-1]))
+    monkeypatch.setattr("grader.author.machines.SETTINGS", (SETTINGS[0], SETTINGS[-1]))
 
 
 @pytest.fixture

@@ -53,3 +53,14 @@ mistake(
     hint="How often is the exponential taken?",
     change={"torch.exp(scores - largest)": "torch.exp(2 * (scores - largest))"},
 )
+
+
+@accepted("staircase", "counted", "Rows and columns counted")
+def counted(size):
+    steps = torch.arange(size)
+    return steps[:, None] >= steps[None, :]
+
+
+@accepted("weigh", "one-sum-later", "The logarithm of the sum is subtracted")
+def one_sum_later(scores):
+    return torch.exp(scores - scores.logsumexp(dim=-1, keepdim=True))
