@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 
@@ -24,14 +25,17 @@ from grader.author.slips import (
     refuse_slips_in_answers,
     refuse_unknown_operations,
 )
+from grader.author.suggestions import suggestion
 from grader.author.trials import Trials
 from grader.course.course import COMMON, SOLUTIONS, Course
 from grader.course.statements import statement
 from grader.grading.desk import Desk
+from grader.grading.opening import sheet_of
 from grader.grading.order import Order
 from grader.mistakes import Variant, load_library
 from grader.records.faults import CallError
 from grader.run.workers import share
+from grader.sandbox.session import Backend
 from grader.wire import SourceText
 
 
@@ -42,24 +46,32 @@ def audit_course(
     report: Callable[[Sequence[Audited]], object] = lambda _: None,
     *,
     seed: str | None = None,
+    seeds: int = 1,
+    backend: AbstractContextManager[Backend] | None = None,
 ) -> list[Audited]:
-    """Audit exercises; `report` gets the findings of each exercise as soon as they are known."""
+    """Audit exercises; `report` gets the findings of each exercise as soon as they are known.
+
+    Tests run with `seed`, by default the course's hidden seed, and with further seeds that are
+    derived from it, `seeds` in all. If `backend` is given, jails come from there, and `jobs` is 1.
+    """
     _refuse_unread(course)
     refuse_slips(course)
     excuses, own = read_excuses(course)
     seed = seed or course.hidden_seed()
-    order = Order(course, seed, course.tests_of(only), tuple(only), isolation="weak")
+    order = Order(
+        course, seed, course.tests_of(only), tuple(only), isolation="weak", backend=backend
+    )
     findings: list[Audited] = []
     # Start with the exercises that take longest: then all processes end at about the same time.
     library = load_library(course)
     refuse_slips_in_answers(course, library, only)
     size = Counter(variant.exercise for variant in library.variants)
     names = sorted(only, key=lambda name: -size[name])
-    for of_one in share(order, partial(_examine, excuses, own, own), names, jobs):
+    for of_one in share(order, partial(_examine, excuses, own, seeds), names, jobs):
         findings += of_one
         report(of_one)
     place = {name: number for number, name in enumerate(course.exercises)}
-    return sorted(findings, key=lambda f: (place[f.exercise], KINDS.index(f.kind)))
+    return sorted(findings, key=lambda f: (f.seed, place[f.exercise], KINDS.index(f.kind)))
 
 
 def _refuse_unread(course: Course) -> None:
@@ -86,7 +98,8 @@ def _refuse_unread(course: Course) -> None:
 # --- one exercise --------------------------------------------------------------------------------
 
 
-def _examine(excuses: Excuses, own: Excuses, own: Excuses, desk: Desk, name: str) -> list[Audited]:
+def _examine(excuses: Excuses, own: Excuses, seeds: int, desk: Desk, name: str) -> list[Audited]:
+    """All findings about an exercise; faults of its parts and its stub depend on no seed."""
     refuse_unknown_operations(desk.course, name)
     refuse_idle_tests(desk.tests[name])
     unit = desk.course.unit_of[name]
@@ -94,20 +107,48 @@ def _examine(excuses: Excuses, own: Excuses, own: Excuses, desk: Desk, name: str
         Audited(name, unit, "exercise", f"{name}/{fault}", False, fault, advice=advice)
         for fault, advice in faults(desk, name)
     ]
-    findings += _findings(excuses, desk, name)
+    stub = SourceText(f"{unit}.py", (desk.course.stub_file(unit).read_text("utf-8"),))
+    id = f"{name}/stub"
+    findings.append(judgements.stub(id, Trials(desk, name).graded(id, (stub,))))
+    shown = _search(desk, name)
+    for number in range(1, seeds + 1):
+        with _reseeded(desk, number) as other:
+            findings += (replace(f, seed=number) for f in _findings(excuses, other, name, shown))
     return findings + list(unneeded(own, name, findings))
 
 
-def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
+@contextmanager
+def _reseeded(desk: Desk, number: int) -> Iterator[Desk]:
+    """The desk with another seed; it has the same references, tests and known answers."""
+    if number == 1:
+        yield desk
+        return
+    other = replace(desk, seed=f"{desk.seed} {number}", sheet=None)
+    with closing(other):
+        other.sheet = sheet_of(other, desk.replays.library)
+        yield other
+
+
+def _search(desk: Desk, name: str) -> Callable[[Variant], Shown]:
+    """A function that searches for an input on which an answer differs from the reference."""
+    search = cache(lambda: Search(desk, name))  # most courses need none
+    known: dict[str, Shown] = {}
+
+    def shown(variant: Variant) -> Shown:
+        if variant.id not in known:
+            answer = desk.replays.definitions(variant)[name]
+            known[variant.id] = search().difference(answer, passes=variant.kind != "accepted")
+        return known[variant.id]
+
+    return shown
+
+
+def _findings(
+    excuses: Excuses, desk: Desk, name: str, shown: Callable[[Variant], Shown]
+) -> Iterator[Audited]:
     """Run an exercise's tests on all known answers and mutants."""
     library, unit = desk.replays.library, desk.course.unit_of[name]
     trials = Trials(desk, name)
-    search = cache(lambda: Search(desk, name))  # most courses need none
-
-    def shown(variant: Variant) -> Shown:
-        answer = desk.replays.definitions(variant)[name]
-        return search().difference(answer, passes=variant.kind != "accepted")
-
     # This loop also makes torch load its lazy parts: otherwise the first mutant might time out.
     for test in desk.tests[name]:
         if trials.outcome("reference", desk.definitions, test) == "failed":
@@ -119,28 +160,30 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
         result = trials.graded(id, library.submission(name))
         yield judgements.margin(measured, unit, id, excuses)
         yield judgements.right("reference", id, result)
-        stub = desk.course.stub_file(unit).read_text("utf-8")
-        result = trials.graded(f"{name}/stub", (SourceText(f"{unit}.py", (stub,)),))
-        yield judgements.stub(f"{name}/stub", result)
         for variant in library.of(name, "accepted"):
             result = trials.graded(variant.id, library.submission(name, variant))
             yield judgements.margin(measured, unit, variant.id, excuses)
             finding = judgements.right("accepted", variant.id, result)
-            yield finding if finding.well else replace(finding, witness=shown(variant).text)
+            yield finding if finding.well else _with(finding, shown(variant))
         for variant in (*library.of(name, "mistake"), *library.of(name, "pair")):
             result = trials.graded(variant.id, library.submission(name, variant))
             yield judgements.margin(measured, unit, variant.id, excuses)
             finding = judgements.mistake(library, variant, result, excuses)
             caught = finding.named is not None
-            yield finding if caught else replace(finding, witness=shown(variant).text)
+            yield finding if caught else _with(finding, shown(variant))
             catchers[variant.id] = trials.catchers(variant, result)
             tried.append(Tried(variant, result, catchers[variant.id]))
+    taken = {variant.slug for variant in library.variants if variant.exercise == name}
     for mutant in mutants_of(library.sources[unit], name):
         variant = Variant(name, mutant.id.partition("/")[2], "mistake", "", "", mutant.definition)
         catchers[mutant.id] = killers = trials.killers(variant)
         excuse = None if killers else excuses.equivalent.get(mutant.id)
         found = None if killers or excuse else shown(variant)
-        yield judgements.mutant(name, mutant, unit, killers, excuse, found)
+        finding = judgements.mutant(name, mutant, unit, killers, excuse, found)
+        if not finding.well:
+            text = suggestion(library.sources[unit], name, mutant, taken)
+            finding = replace(finding, suggestion=text)
+        yield finding
     for test in desk.tests[name]:
         crash = trials.crashes.get(test.key)
         if crash is not None:
@@ -150,3 +193,7 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
     stated, heart = statement(desk.course, name), desk.course.exercises[name].heart
     for key, doubt in doubts(stated, desk.tests[name], tried, heart) if stated.formal else ():
         yield Audited(name, unit, "rule", f"{name}/{key}", not doubt, doubt or "proved")
+
+
+def _with(finding: Audited, shown: Shown) -> Audited:
+    return replace(finding, witness=shown.text, differs=shown.found)

@@ -37,7 +37,10 @@ class Audited:
     # Of the comparison nearest to its tolerance: the difference divided by the tolerance.
     ratio: float | None = None
     witness: str = ""  # the smallest input that shows a fault, or that there is none
+    differs: bool | None = None  # whether such an input was found; None without a search
     advice: str = ""  # how to correct a fault
+    suggestion: str = ""  # Python text that declares a living mutant as a mistake
+    seed: int = 1  # the number of the audit's seed; 1 is the course's own
 
 
 class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

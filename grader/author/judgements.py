@@ -166,6 +166,7 @@ def mutant(
         text,
         excused=bool(excuse),
         witness=shown.text if shown is not None else "",
+        differs=shown.found if shown is not None else None,
         advice="" if well else advice,
     )
 

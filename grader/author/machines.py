@@ -1,4 +1,4 @@
-"""Repeats an audit as on older processors, and compares the verdicts.
+"""Repeats an audit as on older processors, and compares audits' verdicts.
 
 Verdicts must not depend on the processor. Results are rounded differently on other processors,
 since torch's libraries choose kernels that suit the processor. Environment variables can make
@@ -32,7 +32,7 @@ class NotAudited(Exception):
 
 @dataclass(frozen=True)
 class SettingVerdict:
-    """The part of a finding that must not depend on the processor."""
+    """The part of a finding that must not depend on the processor or the seed."""
 
     well: bool
     excused: bool
@@ -42,7 +42,7 @@ class SettingVerdict:
 
 @dataclass(frozen=True)
 class Difference:
-    """A finding with different verdicts under different settings.
+    """A finding with different verdicts under different settings, or with different seeds.
 
     A verdict is None if the audit under that setting lacks the finding.
     """
@@ -71,7 +71,7 @@ def audited(setting: Mapping[str, str], arguments: Sequence[str]) -> list[Audite
 
 
 def differences(audits: Sequence[Sequence[Audited]]) -> Iterator[Difference]:
-    """The findings whose verdicts differ between these audits, one audit for each setting."""
+    """The findings whose verdicts differ between these audits, of several settings or seeds."""
     tables = [
         {(f.kind, f.name): SettingVerdict(f.well, f.excused, f.points, f.given) for f in findings}
         for findings in audits

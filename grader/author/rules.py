@@ -63,7 +63,8 @@ def doubts(
         found = [*_doubts(key, tests, tried)]
         if key in heart and (kept := [*_keeping_more_than_half(key, tried)]):
             found.append(
-                f"it is at the heart, and {some_of(kept, 2)} keeps more than half of the points"
+                f"it is at the heart, and {some_of(kept, 2)} keeps more than half of the points "
+                "(let a hidden test that quotes it catch this)"
             )
         yield key, "; ".join(found)
 
@@ -74,13 +75,16 @@ def _doubts(key: str, tests: Sequence[Test], tried: Sequence[Tried]) -> Iterator
     alone = [one for one in breaking if len(one.variant.breaks) == 1]
     # The engine itself checks these two rules in every test.
     if key not in (FORBIDDEN, RETURNS) and not any(test.hidden for test in quoting):
-        yield "no hidden test quotes it"
+        yield f'no hidden test quotes it (add rules=("{key}",) to the test that checks it)'
     if not alone:
-        yield "no mistake breaks it alone"
+        yield f'no mistake breaks it alone (declare one with breaks=("{key}",))'
     for test in quoting:
         if not any(one.fails(test) for one in breaking):
             side = "hidden" if test.hidden else "public"
-            yield f"the {side} {test.name} quotes it, but catches no mistake that breaks it"
+            yield (
+                f"the {side} {test.name} quotes it, but catches no mistake that breaks it "
+                f'(declare one with breaks=("{key}",), or do not quote it)'
+            )
     if key == RETURNS:
         return
     for one in alone:
@@ -90,7 +94,10 @@ def _doubts(key: str, tests: Sequence[Test], tried: Sequence[Tried]) -> Iterator
             if not {key, RETURNS} & {*rules}
         ]
         if strange:
-            yield f"{one.variant.slug} breaks it alone, but fails {some_of(strange, 2)}"
+            yield (
+                f"{one.variant.slug} breaks it alone, but fails {some_of(strange, 2)} "
+                "(quote the rule in this test, or add the test's rule to the mistake's breaks=)"
+            )
 
 
 def _keeping_more_than_half(key: str, tried: Sequence[Tried]) -> Iterator[str]:

@@ -25,8 +25,23 @@ from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.rows import counted
 
+AUDIT_EXAMPLES = """Example: grader audit softmax --jobs 2
 
-@app.command(rich_help_panel=AUTHORS, epilog="Example: grader audit softmax --jobs 2")
+Example: grader audit softmax_naive --watch
+
+Example: grader audit softmax --suggest
+
+Example: grader audit --seeds 5
+
+Example: grader audit causal_mask --seed another --json
+
+Example: grader audit causal_mask --machines
+
+Example: grader audit --from grades/ --who
+"""
+
+
+@app.command(rich_help_panel=AUTHORS, epilog=AUDIT_EXAMPLES)
 def audit(
     names: NamesArgument = None,
     jobs: JobsOption = None,
@@ -42,6 +57,18 @@ def audit(
     who: Annotated[
         bool, typer.Option("--who", help="With --from: name the students of each group.")
     ] = False,
+    seeds: Annotated[
+        int,
+        typer.Option("--seeds", min=1, help="Audit with so many seeds, and compare."),
+    ] = 1,
+    suggest: Annotated[
+        bool,
+        typer.Option("--suggest", help="Propose known mistakes for mutants that no test catches."),
+    ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Audit the exercises that you edit, whenever you save."),
+    ] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -51,12 +78,15 @@ def audit(
     right answer. Each hidden test must find something that no other test finds. Otherwise the exit
     code is 1, unless solutions/mistakes/audit.toml gives a reason. With --machines, audits in three
     settings of torch's libraries. The exit code is then also 1 if verdicts, names or points differ.
+    With --seeds 5, four more seeds are derived from the course's hidden seed, or from --seed. With
+    --watch, only the exercises of the saved unit are audited, among NAME if given; Ctrl-C stops it.
 
     With --from, groups the wrong answers of a graded class that give the same results and that no
     known mistake explains, and drafts a mistake for each group.
     """
     from grader.author.audit import audit_course as examine
     from grader.author.findings import Audited, audit_totals, nearest_margins
+    from grader.author.suggestions import suggested
     from grader.cli import tables
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
@@ -69,25 +99,40 @@ def audit(
     stderr = Console(stderr=True)
     if not as_json:
         console.print(terminal.course_line(opened), soft_wrap=True, markup=False)
+    kinds = {
+        "--from": graded is not None,
+        "--machines": machines,
+        "--watch": watch,
+        "--seeds": seeds > 1,
+        "--suggest": suggest,
+    }
+    asked = [option for option, given in kinds.items() if given]
+    if len(asked) > 1 and asked != ["--seeds", "--suggest"]:
+        raise CallError(f"{asked[0]} and {asked[1]} are two audits: ask for one of them")
     if graded is not None:
-        if machines:
-            raise CallError("--from and --machines are two audits: ask for one of them")
         _audit_class(opened, chosen, graded, jobs, seed, who=who, as_json=as_json)
         return
+    if watch:
+        if as_json:
+            raise CallError("--watch prints for people: leave out --json")
+        raise typer.Exit(_watch(course, chosen if names else [], seed))
     if machines:
         raise typer.Exit(_audit_machines(opened, chosen, jobs, seed, as_json=as_json))
 
     def report(findings: Sequence[Audited]) -> None:
         advance()
-        for finding in findings:
-            if not finding.well and not as_json:
-                for line in tables.finding_lines(finding):
-                    console.print(line, markup=False, soft_wrap=True)
+        for line in () if as_json else tables.faults(findings):
+            console.print(line, markup=False, soft_wrap=True)
 
     try:
         with terminal.progress(stderr, "auditing", len(chosen)) as advance:
             findings = examine(
-                opened, chosen, jobs or default_jobs(4 * len(chosen)), report, seed=seed
+                opened,
+                chosen,
+                jobs or default_jobs(4 * len(chosen)),
+                report,
+                seed=seed,
+                seeds=seeds,
             )
     except KeyboardInterrupt:
         print("grader: stopped; nothing was written", file=sys.stderr)
@@ -95,10 +140,40 @@ def audit(
     if as_json:
         print(msgspec.json.encode(findings).decode())
     else:
-        near = nearest_margins(findings)
-        for part in tables.audit_report(findings, near, audit_totals(findings)):
+        first = [finding for finding in findings if finding.seed == 1]
+        near = nearest_margins(first)
+        for part in tables.audit_report(first, near, audit_totals(first)):
             console.print(part, soft_wrap=True)
+        if seeds > 1:
+            console.print(tables.seeds_table(findings, seeds), soft_wrap=True)
+        for line in suggested(first) if suggest else ():
+            console.print(line, markup=False, soft_wrap=True)
     raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
+
+
+def _watch(course: Path | None, names: Sequence[str], seed: str | None) -> int:
+    """Audit at every save until Ctrl-C, and return the exit code."""
+    from grader.author.findings import Audited
+    from grader.author.watch import watch
+    from grader.cli import tables
+
+    console = tables.table_console()
+    waiting = "waiting for a save of a file of the course; Ctrl-C stops"
+
+    def show(found: Sequence[Audited] | str, seconds: float) -> None:
+        if console.is_terminal:
+            console.clear()
+        lines = [found] if isinstance(found, str) else tables.watched(found, seconds)
+        for line in (*lines, waiting):
+            console.print(line, markup=False, soft_wrap=True)
+
+    if not names:
+        console.print(waiting)
+    try:
+        watch(lambda: instructors_course(course, "audit"), names, show, seed=seed)
+    except KeyboardInterrupt:
+        print("grader: stopped; nothing was written", file=sys.stderr)
+    return 130
 
 
 def _audit_machines(

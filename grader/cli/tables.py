@@ -349,13 +349,80 @@ def recurring_report(found: Sequence[WrongAnswers]) -> Iterator[Table | Text]:
         yield Text("no two answers without a known mistake's name give the same results")
 
 
+def faults(findings: Sequence[Audited]) -> Iterator[str]:
+    """The lines about all faults; a fault with several seeds is shown for the first of them."""
+    shown: set[tuple[str, str]] = set()
+    for finding in findings:
+        if not finding.well and (finding.kind, finding.name) not in shown:
+            shown.add((finding.kind, finding.name))
+            first, *more = finding_lines(finding)
+            yield first if finding.seed == 1 else f"{first} (with seed {finding.seed})"
+            yield from more
+
+
+def watched(findings: Sequence[Audited], seconds: float) -> Iterator[str]:
+    """The lines about an audit during `--watch`: all faults, and a summary."""
+    yield from faults(findings)
+    names = ", ".join(dict.fromkeys(finding.exercise for finding in findings))
+    yield f"{names}: {_summary(findings)}, in {seconds:.1f} s"
+
+
+def _summary(findings: Sequence[Audited]) -> str:
+    wrong = sum(not finding.well for finding in findings)
+    ending = f"{wrong} not as they should be" if wrong else "all as they should be"
+    return f"{counted(len(findings), 'case')}, {ending}"
+
+
+def seeds_table(findings: Sequence[Audited], seeds: int) -> Table:
+    """A table of the findings that differ by seed, with a column for each seed.
+
+    The last rows have the margins nearest to a tolerance, from below and from above.
+    """
+    from grader.author.findings import nearest_margins
+    from grader.author.machines import differences
+
+    audits = [[f for f in findings if f.seed == seed] for seed in range(1, seeds + 1)]
+    by_name = [{(f.kind, f.name): f for f in audit} for audit in audits]
+    differing = [
+        found
+        for found in differences(audits)
+        if any((found.kind, found.name) in audit for audit in by_name[1:])
+    ]
+    table = Table(
+        title=f"Findings that differ by seed: {len(differing)}",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("seed")
+    for seed in range(1, seeds + 1):
+        table.add_column(str(seed), no_wrap=True)
+    for found in differing:
+        cells = [_by_seed(audit.get((found.kind, found.name))) for audit in by_name]
+        table.add_row(f"{found.kind} {found.name}", *cells)
+    for title, above in (("nearest margin, from below", False), ("from above", True)):
+        ratios = [[n.ratio for n in nearest_margins(audit) if n.ratio] for audit in audits]
+        near = [next((r for r in own if (r > 1) is above), None) for own in ratios]
+        table.add_row(title, *("-" if ratio is None else f"{ratio:.3g}" for ratio in near))
+    return table
+
+
+def _by_seed(finding: Audited | None) -> str:
+    """A finding in a word or two: its state, the points and the names of mistakes."""
+    if finding is None:
+        return "-"
+    if finding.kind == "mutant" and not finding.excused:
+        return "caught" if finding.well else "survives"
+    state = "excused" if finding.excused else "well" if finding.well else "wrong"
+    points = "" if finding.points is None else f", {number(finding.points)} points"
+    return f"{state}{points}{''.join(f', {name!r}' for name in finding.given)}"
+
+
 def audited_setting(label: str, findings: Sequence[Audited]) -> Iterator[str]:
     """The lines about an audit in one setting of torch's libraries: counts, and each failure."""
-    wrong = [finding for finding in findings if not finding.well]
-    ending = f"{len(wrong)} not as they should be" if wrong else "all as they should be"
-    yield f"{label}: {counted(len(findings), 'case')}, {ending}"
-    for finding in wrong:
-        yield from (f"  {line}" for line in finding_lines(finding))
+    yield f"{label}: {_summary(findings)}"
+    yield from (f"  {line}" for line in faults(findings))
 
 
 def finding_lines(finding: Audited) -> Iterator[str]:

@@ -286,6 +286,35 @@ def test_a_refused_right_answer_comes_with_an_input_that_shows_the_difference(
     assert re.fullmatch(r"on x = \[.+, .+\] the reference .+, this (gives|has) .+", witness)
 
 
+# --- several seeds -------------------------------------------------------------------------------
+
+BY_SEED = """
+@rung.property("center")
+def test_center_by_seed(make):
+    \"\"\"It depends on the seed.\"\"\"
+    assert_that(make.uniform(one=1).item() < 0.5, "the draw is large")
+"""
+
+
+def test_what_differs_by_seed_is_shown_in_a_table(course: Course, grader: Grader) -> None:
+    grow(course, BY_SEED)
+    ran = grader("audit", "center", "--seeds", "4", "--course", course.folder)
+    assert ran.code == 1
+    table = ran.out[ran.out.index("Findings that differ by seed") :].splitlines()
+    (row,) = (line.split("  ") for line in table if "reference center/reference" in line)
+    cells = [cell.strip() for cell in row[1:] if cell.strip()]
+    assert {cell.partition(",")[0] for cell in cells} == {"well", "wrong"}
+    assert len(cells) == 4
+
+
+def test_findings_of_all_seeds_are_in_the_json(course: Course, grader: Grader) -> None:
+    ran = grader("audit", "center", "--seeds", "2", "--json", "--course", course.folder)
+    findings = json.loads(ran.out)
+    kinds = [{f["kind"] for f in findings if f["seed"] == seed} for seed in (1, 2)]
+    assert kinds[0] - kinds[1] == {"exercise", "stub"}, "these depend on no seed"
+    assert {"witness", "differs", "advice", "suggestion"} <= findings[0].keys()
+
+
 # --- excuses -------------------------------------------------------------------------------------
 
 

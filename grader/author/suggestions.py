@@ -1,0 +1,100 @@
+"""Proposes known mistakes for living mutants, as text to paste into a library's file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+
+from grader.author.findings import EXCUSES, Audited
+from grader.author.mutants import Mutant, bare
+from grader.mistakes import text_of_definition
+
+HINT = "TODO: a question that leads to the fault"
+REASON = "TODO: why no input shows a difference"
+NOTHING = "no living mutant: there is nothing to suggest"
+LONGEST_SLUG = 40
+
+
+def suggestion(source: str, exercise: str, mutant: Mutant, taken: set[str]) -> str:
+    """A call of `mistake` that makes the mutant's change, as Python text.
+
+    `source` is the file of references. `taken` are the slugs of the exercise's known answers, to
+    which the new slug is added.
+    If no change of the file's text makes the mutant, the call decorates the mutant's definition.
+    """
+    title = _title(mutant)
+    slug = _slug(title, taken)
+    taken.add(slug)
+    start = f"mistake(\n    {_quoted(exercise)}, {_quoted(slug)}, {_quoted(title)},\n"
+    start += f"    hint={_quoted(HINT)},\n"
+    original = text_of_definition(source, exercise)
+    for old, new in _changes(mutant):
+        if original.count(old) == 1 and _makes(original.replace(old, new), exercise, mutant):
+            return f"{start}    change={{{_quoted(old)}: {_quoted(new)}}},\n)  # fmt: skip"
+    return f"@{start})  # fmt: skip\n{mutant.definition}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _title(mutant: Mutant) -> str:
+    """What the mutant changes, from the end of its id."""
+    change = mutant.id.partition(":")[2]
+    old, arrow, new = change.partition("->")
+    if not arrow:
+        how, _, text = change.partition(" ")
+        return f"`{text}` is left out" if how == "without" else f"`{text}` counts always"
+    if new.startswith("then "):
+        return f"`{new.removeprefix('then ')}` comes too early"
+    return f"`{new}` in place of `{old}`"
+
+
+def _slug(title: str, taken: Collection[str]) -> str:
+    words = re.findall(r"\w+", re.sub(r"-(?=\d)", " minus ", title.lower()))
+    slug = "-".join(words).replace("_", "-")[:LONGEST_SLUG].strip("-")
+    numbers = (f"{slug}-{number}" for number in range(2, len(taken) + 3))
+    return next(name for name in (slug, *numbers) if name not in taken)
+
+
+def _changes(mutant: Mutant) -> Iterator[tuple[str, str]]:
+    """The mutant's change as old and new text, the shortest first."""
+    old, arrow, new = mutant.id.partition(":")[2].partition("->")
+    if arrow:
+        yield old, new
+    yield mutant.before, mutant.after
+
+
+def _makes(text: str, exercise: str, mutant: Mutant) -> bool:
+    """Whether a changed definition equals the mutant, apart from its form and docstrings."""
+    try:
+        return bare(text, exercise) == mutant.definition
+    except SyntaxError:
+        return False
+
+
+def suggested(findings: Sequence[Audited]) -> Iterator[str]:
+    """The suggestions in all findings, to be printed, grouped by the line that they change.
+
+    Mutants for which no input shows a difference come last, as lines of `EXCUSES`.
+    """
+    living = [finding for finding in findings if finding.suggestion]
+    for line, group in groupby(
+        (one for one in living if one.differs), key=lambda one: one.name.partition(":")[0]
+    ):
+        exercise, _, number = line.partition("/L")
+        mutants = list(group)
+        unit = mutants[0].unit
+        yield f"# solutions/mistakes/{unit}.py: {exercise}, line {number} without docstrings"
+        for one in mutants:
+            yield one.suggestion
+        yield ""
+    alike = [one for one in living if not one.differs]
+    if alike:
+        yield f"# solutions/mistakes/{EXCUSES}, [equivalent], if they compute the same"
+    for one in alike:
+        yield f"{_quoted(one.name)} = {_quoted(REASON)}"
+    if not living:
+        yield NOTHING
