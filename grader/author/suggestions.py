@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -33,7 +34,29 @@ def suggestion(source: str, exercise: str, mutant: Mutant, taken: set[str]) -> s
     for old, new in _changes(mutant):
         if original.count(old) == 1 and _makes(original.replace(old, new), exercise, mutant):
             return f"{start}    change={{{_quoted(old)}: {_quoted(new)}}},\n)  # fmt: skip"
-    return f"@{start})  # fmt: skip\n{mutant.definition}"
+    return f"@{start})  # fmt: skip\n{_named(mutant.definition, slug)}"
+
+
+def _named(definition: str, slug: str) -> str:
+    """The definition under a name of its own: a file cannot define a name twice."""
+    (node,) = ast.parse(unannotated(definition)).body
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    words = re.sub(r"\W", "_", slug)
+    node.name = words if words.isidentifier() else f"_{words}"
+    return ast.unparse(node)
+
+
+def unannotated(definition: str) -> str:
+    """A definition without annotations, which need imports that the library's file may lack."""
+    tree = ast.parse(definition)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant("a type")  # evaluated in the body of a class
+    return ast.unparse(tree)
 
 
 def _quoted(text: str) -> str:
