@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Literal
 
@@ -44,6 +44,8 @@ class Trials:
     def __init__(self, desk: Desk, exercise: str) -> None:
         self.crashes: dict[str, Crash] = {}  # by the test's key
         self._desk = desk
+        # Margins are those of the answers that are graded, not of the runs in this process.
+        self._unmeasured = replace(desk, margins=None)
         self._exercise = exercise
         self._tests = desk.tests[exercise]
 
@@ -63,11 +65,11 @@ class Trials:
         for case in test.cases:
             with no_longer_than(TOO_LONG) as late:
                 try:
-                    played = replay(self._desk, definitions, test, case)
+                    played = replay(self._unmeasured, definitions, test, case)
                 except Late:
                     return "failed"
             if played.status == "grader_error" and not late:
-                again = replay(self._desk, definitions, test, case, words=True)
+                again = replay(self._unmeasured, definitions, test, case, words=True)
                 self._crashed(test, answer, again.message or "")
                 return "crashed"
             if not played.passed:

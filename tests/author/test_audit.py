@@ -286,6 +286,13 @@ def test_a_refused_right_answer_comes_with_an_input_that_shows_the_difference(
     assert re.fullmatch(r"on x = \[.+, .+\] the reference .+, this (gives|has) .+", witness)
 
 
+def test_a_margin_is_that_of_the_answer_itself(course: Course) -> None:
+    change = '{"x - ": "x.nothing - "}'
+    add(course, f'mistake("center", "raises", "R", hint="?", change={change})\n')
+    margin = found(course, "margin")["center/raises"]
+    assert margin.text == "nothing is compared", "the mistake before it compares in this process"
+
+
 # --- several seeds -------------------------------------------------------------------------------
 
 BY_SEED = """
