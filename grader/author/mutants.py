@@ -28,8 +28,6 @@ class Mutant:
     id: str  # such as causal_mask/L3:diagonal=1->diagonal=0
     description: str  # one line: the old text and the new text
     definition: str  # Python text, without docstrings and comments
-    before: str  # the changed lines of the original, without docstrings and comments
-    after: str  # the lines in their place
 
 
 def mutants_of(text: str, name: str) -> list[Mutant]:
@@ -53,13 +51,8 @@ def mutants_of(text: str, name: str) -> list[Mutant]:
                 times[id] += 1
                 if times[id] > 1:  # the same change at another place in the line
                     id = f"{id}#{times[id]}"
-                mutants.append(_mutant(id, original, definition))
+                mutants.append(Mutant(id, _described(original, definition), definition))
     return mutants
-
-
-def bare(text: str, name: str) -> str:
-    """A definition without docstrings and comments, as in `Mutant.definition`."""
-    return ast.unparse(_bare(text, name))
 
 
 def _bare(text: str, name: str) -> ast.stmt:
@@ -84,18 +77,13 @@ def _compiles(text: str) -> bool:
     return True
 
 
-def _mutant(id: str, original: str, definition: str) -> Mutant:
+def _described(original: str, definition: str) -> str:
     old, new = original.splitlines(), definition.splitlines()
     opcodes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     changes = [opcode for opcode in opcodes if opcode[0] != "equal"]
     _, start, _, new_start, _ = changes[0]
     _, _, end, _, new_end = changes[-1]
-    gone, come = old[start:end], new[new_start:new_end]
-    description = _described(start, end, _one_line(gone), _one_line(come))
-    return Mutant(id, description, definition, "\n".join(gone), "\n".join(come))
-
-
-def _described(start: int, end: int, before: str, after: str) -> str:
+    before, after = _one_line(old[start:end]), _one_line(new[new_start:new_end])
     if not before:
         return f"after line {start}: `{after}` is added"
     where = f"line {end}" if end == start + 1 else f"lines {start + 1} to {end}"

@@ -8,8 +8,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
+from grader.author.changes import change_to, written
 from grader.author.findings import EXCUSES, Audited
-from grader.author.mutants import Mutant, bare
+from grader.author.mutants import Mutant
 from grader.mistakes import text_of_definition
 
 HINT = "TODO: a question that leads to the fault"
@@ -30,10 +31,9 @@ def suggestion(source: str, exercise: str, mutant: Mutant, taken: set[str]) -> s
     taken.add(slug)
     start = f"mistake(\n    {_quoted(exercise)}, {_quoted(slug)}, {_quoted(title)},\n"
     start += f"    hint={_quoted(HINT)},\n"
-    original = text_of_definition(source, exercise)
-    for old, new in _changes(mutant):
-        if original.count(old) == 1 and _makes(original.replace(old, new), exercise, mutant):
-            return f"{start}    change={{{_quoted(old)}: {_quoted(new)}}},\n)  # fmt: skip"
+    change = change_to(text_of_definition(source, exercise), mutant.definition)
+    if change is not None:
+        return f"{start}    change={written(change)},\n)  # fmt: skip"
     return f"@{start})  # fmt: skip\n{_named(mutant.definition, slug)}"
 
 
@@ -80,22 +80,6 @@ def _slug(title: str, taken: Collection[str]) -> str:
     slug = "-".join(words).replace("_", "-")[:LONGEST_SLUG].strip("-")
     numbers = (f"{slug}-{number}" for number in range(2, len(taken) + 3))
     return next(name for name in (slug, *numbers) if name not in taken)
-
-
-def _changes(mutant: Mutant) -> Iterator[tuple[str, str]]:
-    """The mutant's change as old and new text, the shortest first."""
-    old, arrow, new = mutant.id.partition(":")[2].partition("->")
-    if arrow:
-        yield old, new
-    yield mutant.before, mutant.after
-
-
-def _makes(text: str, exercise: str, mutant: Mutant) -> bool:
-    """Whether a changed definition equals the mutant, apart from its form and docstrings."""
-    try:
-        return bare(text, exercise) == mutant.definition
-    except SyntaxError:
-        return False
 
 
 def suggested(findings: Sequence[Audited]) -> Iterator[str]:
