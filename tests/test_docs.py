@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import typer
 
-from grader.author.audit import Excuses
+from grader.author.findings import Excuses
 from grader.cli import app, commands
 from grader.course.course import Course, load_course
 from grader.course.file import Overlay, decode_table

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from grader.author.audit import EXCUSES
+from grader.author.findings import EXCUSES
 from grader.author.mutants import mutants_of
 from grader.course.course import load_course
 from grader.course.statements import statement
