@@ -146,7 +146,8 @@ def _calls_of(desk: Desk, exercise: str) -> list[Call]:
     found: dict[str, Call] = {}
 
     def keep(call: Call) -> None:
-        found.setdefault(_form(call), call)
+        if all(tensor.device.type == "cpu" for tensor in _tensors(call.arguments)):
+            found.setdefault(_form(call), call)  # a meta tensor has no values
 
     unmeasured = replace(desk, margins=None)  # the audit measures known answers alone
     definitions = {**desk.definitions, exercise: _overheard(desk.definitions[exercise], keep)}
