@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from grader.author.audit import Excuses
+from grader.author.findings import Excuses
 from grader.course.file import CourseFile, Overlay
 
 Schema = Literal["course", "audit"]
