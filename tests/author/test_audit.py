@@ -236,7 +236,7 @@ def test_a_test_that_crashes_proves_nothing(course: Course, line: str, said: str
 @rung.property("center")
 def test_center_crashes(student, make):
     \"\"\"It crashes.\"\"\"
-    x = make.normal(tokens=4)
+    x = student.center(make.normal(tokens=4))
     {line}
 """,
     )
@@ -298,9 +298,10 @@ def test_a_margin_is_that_of_the_answer_itself(course: Course) -> None:
 
 BY_SEED = """
 @rung.property("center")
-def test_center_by_seed(make):
+def test_center_by_seed(student, make):
     \"\"\"It depends on the seed.\"\"\"
     assert_that(make.uniform(one=1).item() < 0.5, "the draw is large")
+    student.center(make.normal(tokens=2))
 """
 
 
