@@ -76,11 +76,17 @@ RECOGNISED = Tolerance(1e-4, 1e-5)
 # from another row changes it by 3e-2 or more.
 UNMOVED = Tolerance(1e-4, 1e-4)
 
-# To detect that a float64 result was rounded to float32, which loses digits below 6e-8. It
-# tolerates an epsilon of 1e-8 that some answers add to a sum.
+# To detect that a float64 result passed through float32. Right answers to an ordinary formula
+# differ by less than 1e-13. A number that was rounded to float32 differs by up to 6e-8, and the
+# mean of many such numbers by 1e-9.
+FLOAT64 = Tolerance(1e-11, 1e-11)
+
+# The same where right answers have fewer digits: it tolerates an epsilon of 1e-8 that some answers
+# add to a sum. Float32 exceeds it only if the test magnifies its error: by inputs that nearly
+# cancel, or by a factor on both results.
 DIGITS = Tolerance(2e-8, 2e-8)
 
-# The same for exercises without a sum to which answers add an epsilon.
+# The same for an error of up to 1e-9; magnify the error of float32 here, too.
 ALL_DIGITS = Tolerance(3e-9, 3e-9)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grader.course.contract import describe
-from grader.course.tolerances import ALL_DIGITS, DIGITS, GRADIENTS, SLOPES, Tolerance
+from grader.course.tolerances import ALL_DIGITS, FLOAT64, GRADIENTS, SLOPES, Tolerance
 from grader.feedback.differences.pair import differing
 from grader.feedback.disagreement import Disagreement
 from grader.proxies.remote import RemoteFunction, RemoteModule
@@ -88,8 +88,12 @@ def agree(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> bool
     return alike and not bool(differing(theirs, ours, within).any())
 
 
-def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = DIGITS) -> None:
-    """Fail unless the values agree to more digits than float32 has."""
+def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = FLOAT64) -> None:
+    """Fail unless the values agree to more digits than float32 has.
+
+    If right answers have fewer digits, because some add an epsilon, use ``within=DIGITS`` and
+    magnify the error of float32; `grader.course.tolerances` says how.
+    """
     assert_agrees(theirs, ours, within=GRADIENTS)  # a larger difference gets its own message
     try:
         assert_agrees(theirs, ours, within=within)

@@ -5,6 +5,7 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    DIGITS,
     LARGE_SCORES,
     REORDERED,
     UNMOVED,
@@ -348,7 +349,9 @@ def test_cross_attention_works_in_float64(student, reference, make):
     theirs, ours = crossing(student, reference)
     x, context = two_sequences(make, dtype=torch.float64)
     mask = some_hidden(make, batch=2, keys=7)
-    assert_agrees_to_float64(theirs.double()(x, context, mask), ours.double()(x, context, mask))
+    assert_agrees_to_float64(
+        theirs.double()(x, context, mask), ours.double()(x, context, mask), within=DIGITS
+    )
 
 
 @rung.property("CrossAttention", points=0.5, rules=("unchanged",))
@@ -552,7 +555,9 @@ def test_encoder_works_in_float64(student, reference, make):
     x = make.normal(batch=2, tokens=7, d_in=5, dtype=torch.float64)
     padding = some_hidden(make, batch=2, tokens=7)
     of = real(padding)
-    assert_agrees_to_float64(of(theirs.double()(x, padding)), of(ours.double()(x, padding)))
+    assert_agrees_to_float64(
+        of(theirs.double()(x, padding)), of(ours.double()(x, padding)), within=DIGITS
+    )
 
 
 @rung.property("EncoderSelfAttention", points=0.5, rules=("unchanged",))

@@ -5,6 +5,7 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    DIGITS,
     LARGE_SCORES,
     REORDERED,
     UNMOVED,
@@ -97,7 +98,9 @@ def test_head_weights_keeps_float64(student, reference, make):
     x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12, torch.float64)
     x[..., 0], W_query[0], W_key[0] = 1.0, 4.0, 4.0  # scores near 32: float32 rounds them
     inputs = x, W_query, W_key
-    assert_agrees_to_float64(student.head_weights(*inputs, 3), reference.head_weights(*inputs, 3))
+    assert_agrees_to_float64(
+        student.head_weights(*inputs, 3), reference.head_weights(*inputs, 3), within=DIGITS
+    )
 
 
 @rung.property("head_weights", rules=("unchanged",))
@@ -178,7 +181,9 @@ def test_bilinear_form_agrees_with_the_reference(student, reference, make, d_in,
 def test_bilinear_form_keeps_float64(student, reference, make):
     """Numbers in float64 stay in float64, to full precision."""
     matrices = two_matrices(make, 6, 3, torch.float64)
-    assert_agrees_to_float64(student.bilinear_form(*matrices), reference.bilinear_form(*matrices))
+    assert_agrees_to_float64(
+        student.bilinear_form(*matrices), reference.bilinear_form(*matrices), within=DIGITS
+    )
 
 
 @rung.property("bilinear_form", rules=("unchanged",))
@@ -250,7 +255,9 @@ def test_absorb_keys_takes_one_of_anything(
 def test_absorb_keys_keeps_float64(student, reference, make):
     """Numbers in float64 stay in float64, to full precision."""
     matrices = query_and_up_key(make, 5, 7, 12, torch.float64)
-    assert_agrees_to_float64(student.absorb_keys(*matrices, 3), reference.absorb_keys(*matrices, 3))
+    assert_agrees_to_float64(
+        student.absorb_keys(*matrices, 3), reference.absorb_keys(*matrices, 3), within=DIGITS
+    )
 
 
 @rung.property("absorb_keys", rules=("unchanged",))
@@ -468,7 +475,7 @@ def test_latent_cached_attention_works_in_float64(student, reference, make):
     # The root of 4 is exact, so a scale that is kept in float32 loses no digits.
     theirs, ours = two_latent_modules(student, reference)
     x = make.normal(batch=2, tokens=8, d_in=7, dtype=torch.float64)
-    assert_agrees_to_float64(fed(theirs.double(), x, [3, 1, 4]), ours.double()(x)[0])
+    assert_agrees_to_float64(fed(theirs.double(), x, [3, 1, 4]), ours.double()(x)[0], within=DIGITS)
 
 
 @rung.property("LatentCachedAttention", rules=("unchanged",))
@@ -637,7 +644,9 @@ def test_rotary_attention_works_in_float64(student, reference, make):
         ours.out_proj.weight *= 0.1
     adopt(theirs, ours)
     x = make.normal(2.0, batch=2, tokens=64, d_in=5, dtype=torch.float64)
-    assert_agrees_to_float64(fed(theirs.double(), x, [30, 1, 33]), ours.double()(x)[0])
+    assert_agrees_to_float64(
+        fed(theirs.double(), x, [30, 1, 33]), ours.double()(x)[0], within=DIGITS
+    )
 
 
 @rung.property("RotaryAttention", rules=("unchanged",))
@@ -792,7 +801,7 @@ def test_llama_block_works_in_float64(student, reference, make):
     adopt(theirs, ours)
     # Inputs so large that eps has no effect. Compared are the block's additions, which are small.
     x = make.normal(1e3, batch=2, tokens=60, d_model=48, dtype=torch.float64)
-    assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x)
+    assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x, within=DIGITS)
 
 
 @rung.property("LlamaBlock", points=0.5, rules=("unchanged",))
@@ -1023,7 +1032,9 @@ def test_encoder_decoder_block_works_in_float64(student, reference, make):
     adopt(theirs, ours)
     # Inputs so large that eps has no effect. Compared are the block's additions, which are small.
     x, *others = two_sentences(make, torch.float64, size=1e4)
-    assert_agrees_to_float64(theirs.double()(x, *others) - x, ours.double()(x, *others) - x)
+    assert_agrees_to_float64(
+        theirs.double()(x, *others) - x, ours.double()(x, *others) - x, within=DIGITS
+    )
 
 
 @rung.property("EncoderDecoderBlock", points=0.5, rules=("unchanged",))

@@ -2,12 +2,19 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 import torch
 from torch import Tensor
 
-from grader.testing import assert_curves_in_float64, assert_rises_in_float64
+from grader.course.tensors import Make
+from grader.feedback import margins
+from grader.testing import (
+    assert_agrees_to_float64,
+    assert_curves_in_float64,
+    assert_rises_in_float64,
+)
 
 X = torch.linspace(-3.0, 3.0, 13, dtype=torch.float64)
 
@@ -78,3 +85,29 @@ def test_a_gelu_by_tanh_has_it_too() -> None:
 def test_a_gelu_through_float32_has_not(through_float32: Callable[[Tensor], Tensor]) -> None:
     with pytest.raises(AssertionError, match="float64 carries 16 digits"):
         assert_curves_in_float64(through_float32, exact, SMALL)
+
+
+# --- numbers of order one ------------------------------------------------------------------------
+
+ROWS = Make("float64", "mean", "tests").normal(rows=40, columns=50, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "passes"),
+    [
+        (lambda x: x.sum() / x.numel(), True),
+        (lambda x: x.mean(0).mean(), True),
+        (lambda x: x.float().mean().double(), False),
+        (lambda x: x.mean().float().double(), False),
+        (lambda x: sum(x.flatten().tolist()[::-1]) / x.new_tensor(x.numel()), True),
+    ],
+    ids=["a sum", "means of means", "what goes in", "what comes out", "backwards"],
+)
+def test_a_mean_of_order_one_needs_no_magnifying(
+    theirs: Callable[[Tensor], Tensor], passes: bool
+) -> None:
+    for x in (ROWS, ROWS + 1, ROWS[:2, :3], 0.1 * ROWS):
+        expected = nullcontext() if passes else pytest.raises(AssertionError, match="16 digits")
+        with margins.listening() as found, expected:
+            assert_agrees_to_float64(theirs(x), x.mean())
+        assert not any(margin.doubtful for margin in found)
