@@ -29,6 +29,7 @@ from grader.author.suggestions import suggestion
 from grader.author.trials import Trials
 from grader.course.course import COMMON, SOLUTIONS, Course
 from grader.course.statements import statement
+from grader.grading.asking import asked_in
 from grader.grading.desk import Desk
 from grader.grading.opening import sheet_of
 from grader.grading.order import Order
@@ -151,8 +152,16 @@ def _findings(
     trials = Trials(desk, name)
     # This loop also makes torch load its lazy parts: otherwise the first mutant might time out.
     for test in desk.tests[name]:
-        if trials.outcome("reference", desk.definitions, test) == "failed":
+        outcome = trials.outcome("reference", desk.definitions, test)
+        if outcome == "failed":
             yield judgements.unfit(test, unit)
+        if outcome != "passed" or test.hidden:
+            continue
+        try:
+            for case in test.cases:
+                asked_in(desk, test, case)
+        except CallError as error:  # as `grader release student` would
+            yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, str(error))
     catchers: dict[str, frozenset[str]] = {}  # the hidden tests that catch each wrong answer
     tried: list[Tried] = []
     with desk.measuring() as measured:

@@ -12,7 +12,7 @@ import inspect
 import operator
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.records.rows import counted
-from grader.wire.models import TableModel
+from grader.wire.models import TableModel, UnsuitableModel, layers_of
 
 # The kinds of elements with the dtype that a result must have; a name of a dtype is a kind, too.
 FLOAT, BOOL, INT = "float", "bool", "int"
@@ -79,11 +79,12 @@ class Parameter:
 
     Each tensor has a spec; a parameter has several specs if it takes a tuple of tensors, such as a
     cache of keys and values. An int may be the size of a dimension. A model is annotated as
-    `nn.Module` and comes from `grader.wire.models`.
+    `nn.Module`, and consists of the layers of `grader.wire.models`. Batches are annotated as an
+    `Iterable` or `Iterator`: a test passes a list, and the function gets a generator.
     """
 
     name: str
-    kind: Literal["tensor", "tensors", "int", "model", "other"]
+    kind: Literal["tensor", "tensors", "int", "model", "batches", "other"]
     specs: Tensors = ()
     optional: bool = False
     nullable: bool = False  # None may be passed instead of tensors
@@ -94,7 +95,7 @@ class Signature:
     """A function's parameters in order, and the form of its result."""
 
     parameters: tuple[Parameter, ...]
-    returns: Nested | Literal["mapping", "int", "anything"] = "anything"
+    returns: Nested | Literal["mapping", "int", "nothing", "anything"] = "anything"
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,15 @@ class Contract:
 def compile_contract(name: str, reference: Any) -> Contract:
     """Compile a reference's annotations; raise `ContractError` if an annotation is missing."""
     if inspect.isclass(reference) and issubclass(reference, nn.Module):
-        return Contract(
-            name,
-            "module",
-            _signature(name, reference.__init__, method=True),
-            _signature(name, reference.forward, method=True),
-        )
+        made = _signature(name, reference.__init__, method=True)
+        called = _signature(name, reference.forward, method=True)
+        for parameter in (*made.parameters, *called.parameters):
+            if parameter.kind in ("model", "batches"):
+                raise ContractError(
+                    f"{name}: {parameter.name} is for a function: a class takes neither models nor "
+                    "generators"
+                )
+        return Contract(name, "module", made, called)
     if inspect.isfunction(reference):
         return Contract(name, "function", _signature(name, reference, method=False))
     raise ContractError(f"{name}: a reference is a function or an nn.Module class")
@@ -131,7 +135,16 @@ def _signature(name: str, function: Callable[..., Any], method: bool) -> Signatu
         found = tuple(_parameter(parameter, hints[parameter.name]) for parameter in parameters)
     except KeyError as error:
         raise ContractError(f"{name}: parameter {error} has no annotation") from None
-    return Signature(found, _returns(hints.get("return")))
+    returned = hints.get("return")
+    if inspect.isclass(returned) and issubclass(returned, nn.Module):
+        raise ContractError(
+            f"{name} returns a module, which cannot be sent: annotate None, and let the function "
+            "change the model that it is given; a test then reads the weights of its own model"
+        )
+    return Signature(found, _returns(returned))
+
+
+ITERABLES = (Iterable, Iterator)  # typing's own names for them have these as origin
 
 
 def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
@@ -141,8 +154,10 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
         return Parameter(parameter.name, "tensor", (specified,), optional, nullable)
     if specified is not None:
         return Parameter(parameter.name, "tensors", specified, optional, nullable)
-    if hint is nn.Module:
+    if inspect.isclass(hint) and issubclass(hint, nn.Module):
         return Parameter(parameter.name, "model", (), optional)
+    if hint in ITERABLES or typing.get_origin(hint) in ITERABLES:
+        return Parameter(parameter.name, "batches", (), optional)
     return Parameter(parameter.name, "int" if hint is int else "other", (), optional)
 
 
@@ -188,6 +203,8 @@ def _returns(hint: Any) -> Any:
         return "mapping"
     if hint is int:
         return "int"
+    if hint is types.NoneType:
+        return "nothing"
     return _specified(hint)[0] or "anything"
 
 
@@ -280,10 +297,26 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
         ):
             wanted = counted(len(parameter.specs), "tensor")
             raise ContractError(f"{name}: {parameter.name} is {wanted}, not {describe(value)}")
-        if parameter.kind == "model" and not isinstance(value, TableModel):
-            raise ContractError(f"{name}: {parameter.name} is a table_model, not {describe(value)}")
+        if parameter.kind == "model":
+            _require_suitable(f"{name}: {parameter.name}", value)
+        if parameter.kind == "batches" and not isinstance(value, (tuple, list)):
+            raise ContractError(
+                f"{name}: {parameter.name} is a list or a tuple here, not {describe(value)}: the "
+                "function gets a generator of its items"
+            )
         if parameter.kind == "int" and type(value) is not int:
             raise ContractError(f"{name}: {parameter.name} is an int, not {describe(value)}")
+
+
+def _require_suitable(what: str, model: Any) -> None:
+    """Raise `ContractError` unless a model can be sent to a student's process."""
+    if not isinstance(model, nn.Module):
+        raise ContractError(f"{what} is a small_model or a table_model, not {describe(model)}")
+    if not isinstance(model, TableModel):
+        try:
+            layers_of(model)
+        except UnsuitableModel as error:
+            raise ContractError(f"{what}: {error}") from None
 
 
 def check_result(name: str, signature: Signature, binding: Binding, value: Any) -> None:

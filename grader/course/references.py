@@ -7,10 +7,11 @@ recorded results instead.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -24,7 +25,7 @@ import torch
 from torch import nn
 
 from grader import wire
-from grader.course.contract import Contract, ContractError, compile_contract
+from grader.course.contract import Contract, ContractError, compile_contract, fits
 from grader.course.course import Course, defined, not_imported, parsed, undefined
 from grader.course.tensors import Make
 from grader.records.faults import CallError
@@ -151,7 +152,7 @@ class LiveReference:
             raise AttributeError(f"the course has no exercise {name!r}")
         definition = self._oracle.definitions[name]
         if not isinstance(definition, type):
-            return definition
+            return _with_generators(definition, self._oracle.contracts[name])
         return lambda *arguments: self._construct(name, definition, arguments)
 
     def _construct(self, name: str, definition: type[nn.Module], arguments: Any) -> nn.Module:
@@ -161,6 +162,21 @@ class LiveReference:
         return module
 
 
+def _with_generators(definition: Callable[..., Any], contract: Contract) -> Callable[..., Any]:
+    """A reference that takes lists where the function takes generators, as a student's does."""
+    at = [n for n, one in enumerate(contract.call.parameters) if one.kind == "batches"]
+    if not at:
+        return definition
+
+    def call(*arguments: Any) -> Any:
+        fits(contract.call, arguments, contract.name)
+        return definition(
+            *((item for item in value) if n in at else value for n, value in enumerate(arguments))
+        )
+
+    return call
+
+
 class Listener(Protocol):
     """The interface for an object that is notified of a test case's calls to references."""
 
@@ -168,9 +184,18 @@ class Listener(Protocol):
         """A module was made with these arguments."""
 
     def called(
-        self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
+        self,
+        exercise: str,
+        module: nn.Module | None,
+        arguments: Sequence[Any],
+        result: Any,
+        models: Sequence[nn.Module] = (),
     ) -> None:
-        """A function was called, or a module that was made earlier."""
+        """A function was called, or a module that was made earlier.
+
+        `models` are the models among a function's arguments, as they are after the call; in
+        `arguments` they are as before.
+        """
 
 
 @dataclass(frozen=True)
@@ -193,12 +218,14 @@ class Overheard:
         found = getattr(self._reference, name)
 
         def call(*arguments: Any) -> Any:
+            models = [value for value in arguments if isinstance(value, nn.Module)]
+            before = [copy.deepcopy(a) if isinstance(a, nn.Module) else a for a in arguments]
             result = found(*arguments)
             if isinstance(result, nn.Module):
                 self._listen(name, result)
                 self._listener.made(name, result, arguments)
             else:
-                self._listener.called(name, None, arguments, result)
+                self._listener.called(name, None, before, result, models)
             return result
 
         return call

@@ -2,7 +2,7 @@
 
 A bundle has no solutions. A SQLite file holds the results of all calls that public checks make to
 references: these are public rows of the sheet, see `grader.grading.rows`. `release.recording`
-writes the file.
+writes the file; `asking` finds the calls.
 
 Recorded inputs are compared with a tolerance and not by a hash, since checks compute some inputs
 with torch, which rounds differently on another machine.
@@ -11,7 +11,7 @@ with torch, which rounds differently on another machine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import torch
@@ -28,7 +28,7 @@ from grader.grading.sheet import Entry
 from grader.proxies.adoption import roles_at_zero
 from grader.records.faults import CallError
 from grader.wire import payload
-from grader.wire.models import TableModel
+from grader.wire.models import set_training, training_of
 
 
 class Weight(msgspec.Struct, frozen=True):
@@ -53,6 +53,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
     arguments: list[wire.Input]
     result: wire.Value
     state: dict[str, wire.TensorData] = {}  # a module's weights during the call
+    models: list[wire.ModelState] = []  # the models among the arguments after the call
     # The gradients of the check's backward pass, if there is one.
     gradients: list[wire.TensorData | None] = []  # of each tensor among the arguments
     learned: dict[str, wire.TensorData] = {}  # of the module's weights
@@ -93,20 +94,31 @@ class Recorded:
 
     def reference(self, make: Make) -> Reference:
         """See `Oracle`."""
-        return _RecordedReference(self, make)
+        return RecordedReference(self, make)
 
     def asked(self, exercise: str, make: Make) -> Asked:
-        """The recorded calls to a reference in the case whose inputs `make` draws."""
+        """See `Recording`."""
         key = asked_key(make, exercise)
         if key not in self._asked:
             self._asked[key] = self.rows.get(key, Asked) or Asked([], [])
         return self._asked[key]
 
 
-class _RecordedReference:
-    """See `grader.course.references.Reference`."""
+class Recording(Protocol):
+    """The recorded calls to references, by case."""
 
-    def __init__(self, recorded: Recorded, make: Make) -> None:
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        """The contract of each exercise."""
+
+    def asked(self, exercise: str, make: Make) -> Asked:
+        """The recorded calls to a reference in the case whose inputs `make` draws."""
+
+
+class RecordedReference:
+    """A `Reference` that returns recorded results."""
+
+    def __init__(self, recorded: Recording, make: Make) -> None:
         self._recorded = recorded
         self._make = make
         self._made = 0
@@ -133,7 +145,7 @@ class _RecordedModule(nn.Module):
     """A reference's module: it has the parameters, and returns recorded results."""
 
     def __init__(
-        self, recorded: Recorded, name: str, make: Make, weights: Sequence[Weight]
+        self, recorded: Recording, name: str, make: Make, weights: Sequence[Weight]
     ) -> None:
         super().__init__()
         self._known = (recorded, name, make)
@@ -170,7 +182,7 @@ class _RecordedModule(nn.Module):
 
 
 def _result(
-    recorded: Recorded,
+    recorded: Recording,
     name: str,
     make: Make,
     arguments: Sequence[Any],
@@ -193,7 +205,15 @@ def _result(
 
 
 def _answer(call: RecordedCall, arguments: Sequence[Any], module: nn.Module | None) -> Any:
-    """The recorded result; a backward pass from it gives the recorded gradients."""
+    """The recorded result; a backward pass from it gives the recorded gradients.
+
+    The models among the arguments get the weights and modes that the call left in them.
+    """
+    models = (value for value in arguments if isinstance(value, nn.Module))
+    for model, after in zip(models, call.models, strict=False):
+        for path, weight in model.state_dict().items():
+            weight.copy_(payload.unpack_tensor(after.state[path]))
+        set_training(model, after.training)
     weights = dict(module.named_parameters()) if module is not None else {}
     brought = [
         *zip(payload.tensors_of(arguments), call.gradients, strict=False),
@@ -242,9 +262,11 @@ def _alike(ours: Any, theirs: Any) -> bool:
             and (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
             and RECOGNISED.holds(ours.double(), theirs.detach().double())
         )
-    if isinstance(ours, TableModel):
-        return isinstance(theirs, TableModel) and _alike(
-            [*ours.parameters()], [*theirs.parameters()]
+    if isinstance(ours, nn.Module):
+        return (
+            isinstance(theirs, nn.Module)
+            and training_of(ours) == training_of(theirs)
+            and _alike(dict(ours.state_dict()), dict(theirs.state_dict()))
         )
     if isinstance(ours, (list, tuple)):
         return (

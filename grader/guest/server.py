@@ -11,6 +11,7 @@ import io
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +64,10 @@ class _Passed:
 
     def unpack(self, arguments: Sequence[wire.Input]) -> list[Any]:
         """Unpack the arguments for the student's code."""
-        passed = [payload.unpack(value, self._take) for value in arguments]
+        passed = [
+            payload.unpack(value, self._unpack if isinstance(value, wire.ModelData) else self._take)
+            for value in arguments
+        ]
         self.given = list(payload.tensors_of(passed))
         return passed
 
@@ -87,6 +91,12 @@ class _Passed:
         return gone or [len(self.given) - 1] * (len(now) > len(self.given) > 0)
 
 
+def _yielded(items: list[Any]) -> Iterator[Any]:
+    """A generator of these items, which student code can run through only once."""
+    yield from items
+
+
+SLOTS = ("_parameters", "_buffers")
 MAX_NAMES = 500  # names of torch functions in the report of a call
 
 
@@ -216,16 +226,25 @@ class Guest:
             failures=self._failures,
         )
         elsewhere = any(tensor.device.type != self._device for tensor in passed.given)
+        handed = [
+            _yielded(value) if isinstance(sent, wire.Batches) else value
+            for sent, value in zip(call.arguments, arguments, strict=True)
+        ]
         with traced(record, call.observe, one_device=elsewhere):
             if call.keywords:
-                value = target(**dict(zip(call.keywords, arguments, strict=True)))
+                value = target(**dict(zip(call.keywords, handed, strict=True)))
             else:
-                value = target(*arguments)
+                value = target(*handed)
             # Read the counts before packing, which runs operations too. Pack inside the trace,
             # since packing a result may run student code.
             operations = record.operations if call.observe else None
             functions = sorted(record.names)[:MAX_NAMES] if call.observe else []
             packed = payload.pack(value, self._pack)
+            models = [
+                state_of(model, sent, self._pack)
+                for sent, model in zip(call.arguments, arguments, strict=True)
+                if isinstance(sent, wire.ModelData)
+            ]
         if call.construct:
             if not isinstance(value, nn.Module):
                 kind = f"an object of type {type(value).__name__}"[:100]
@@ -242,6 +261,7 @@ class Guest:
             changed=sorted({*changed, *passed.moved(arguments)}),
             operations=operations,
             functions=functions,
+            models=models,
         )
         if call.keep_graph:
             parameters = parameters_of(target) if isinstance(target, nn.Module) else {}
@@ -415,13 +435,35 @@ def describe_module(
     )
 
 
+def state_of(
+    model: nn.Module, sent: wire.ModelData, pack: Callable[[Tensor], wire.TensorData]
+) -> wire.ModelState:
+    """The weights and buffers that were sent with a model, and its modes, as they are now.
+
+    Student code may have replaced a layer by something else: what cannot be found is left out.
+    """
+    parts = dict(walk(model))
+    state: dict[str, wire.TensorData] = {}
+    for path in sent.state:
+        owner, _, name = path.rpartition(".")
+        found = [_slots(parts[owner], kind).get(name) for kind in SLOTS] if owner in parts else []
+        for tensor in found:
+            if isinstance(tensor, Tensor):
+                with suppress(payload.Unsendable):
+                    state[path] = pack(tensor)
+    training = (
+        object.__getattribute__(part, "__dict__").get("training") for part in parts.values()
+    )
+    return wire.ModelState(state, [mode is True for mode in training])
+
+
 def convert(module: nn.Module, method: str, argument: str) -> None:
     """Apply ``train``, ``eval`` or ``to`` to a module, without calling its own methods."""
     for _, part in walk(module):
         if method in ("train", "eval"):
             object.__setattr__(part, "training", method == "train")
             continue
-        for kind in ("_parameters", "_buffers"):
+        for kind in SLOTS:
             slots = _slots(part, kind)
             for name, tensor in slots.items():
                 if isinstance(tensor, Tensor):

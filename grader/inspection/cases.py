@@ -230,8 +230,11 @@ class CallReader:
     def _describe_outcome(self, call: wire.Call, outcome: wire.Outcome) -> Iterator[NamedValue]:
         """Describe the result of a call: a value, the parameters of a new module, or gradients."""
         match outcome:
-            case wire.Returned(value):
+            case wire.Returned(value, models=models):
                 yield named("result", value)
+                for model in models:
+                    for path, weight in model.state.items():
+                        yield named(f"{path} after the call", weight)
             case wire.Structure(parameters, buffers):
                 infos = [*parameters, *buffers]
                 for info in infos[:MAX_PARAMETERS]:

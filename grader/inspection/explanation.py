@@ -205,10 +205,15 @@ class _Listener:
         """See `Listener`: do nothing, since a new module has no result to show."""
 
     def called(
-        self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
+        self,
+        exercise: str,
+        module: nn.Module | None,
+        arguments: Sequence[Any],
+        result: Any,
+        models: Sequence[nn.Module] = (),
     ) -> None:
         """See `Listener`: record the call of a reference."""
-        del module
+        del module, models
         packed = [payload.pack_input(argument) for argument in arguments]
         self._said.append(ReferenceCall(exercise, packed, payload.pack(result)))
 

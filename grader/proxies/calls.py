@@ -14,12 +14,21 @@ from typing import Any
 
 import msgspec
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grader import wire
-from grader.course.contract import Contract, Signature, bind, call_order, check_result
+from grader.course.contract import (
+    Contract,
+    ContractBroken,
+    Parameter,
+    Signature,
+    bind,
+    call_order,
+    check_result,
+)
 from grader.sandbox.session import Session, StudentLost
 from grader.wire import payload
+from grader.wire.models import TableModel, set_training
 
 MAX_WEIGHTS = 2**20  # elements of all parameters; the course's largest module has a few thousand
 MAX_PARAMETERS = 500
@@ -194,6 +203,8 @@ def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
     """
     signature = contract and (contract.forward or contract.call)
     returns = signature.returns if signature else ""
+    if returns == "nothing":
+        return None
     if not isinstance(returns, tuple) or None not in returns or not isinstance(value, wire.Items):
         return value
     if len(value.items) != len(returns):
@@ -300,12 +311,15 @@ class _Pending:
         part = "arguments" if contract.forward is None else "forward"
         self.order, names = order_of(calls, self.signature, contract.name, len(arguments), part)
         ordered = [arguments[index] for index in self.order]
+        # The test's own models, each with its parameter's name.
+        pairs = [(self.signature.parameters[at].name, arguments[at]) for at in self.order]
+        self.models = [(name, value) for name, value in pairs if isinstance(value, nn.Module)]
         # Replies list gradients and changes in the order in which tensors were sent.
         in_order = self.order == sorted(self.order)
         self.sent = self.given if in_order else list(payload.tensors_of(ordered))
         self.message = wire.Invoke(
             target,
-            [payload.pack_input(value, self._send) for value in ordered],
+            [self._packed(self.signature.parameters[at], arguments[at]) for at in self.order],
             names,
             self.result,
             keep_graph=self.graph,
@@ -313,6 +327,11 @@ class _Pending:
             observe=observe,
             altered=tuple(altered),
         )
+
+    def _packed(self, parameter: Parameter, value: Any) -> wire.Input:
+        if parameter.kind == "batches":
+            return wire.Batches([payload.pack(item, self._send) for item in value])
+        return payload.pack_input(value, self._send)
 
     def _send(self, tensor: Tensor) -> wire.TensorData:
         packed = payload.pack_tensor(tensor)
@@ -329,6 +348,9 @@ class _Pending:
                 self.calls.seen.changed.setdefault(self.contract.name, set()).add(place)
         value = plain_value(outcome.value)
         check_result(self.contract.name, self.signature, self.binding, value)
+        self._update_models(outcome.models)
+        if self.signature.returns == "nothing":
+            return None
         if self.signature.returns == "int":
             return int(value)  # a tensor without dimensions is accepted too
         if not self.graph:
@@ -338,6 +360,27 @@ class _Pending:
             return value
         attached = _RemoteCall.apply(self, outputs, *self.sent, *self.mirrors.values())  # type: ignore[no-untyped-call]
         return _replaced(value, iter(attached))
+
+    def _update_models(self, states: Sequence[wire.ModelState]) -> None:
+        """Give the test's models the weights and modes that student code left in its copies.
+
+        Only numbers are taken, in the forms that were sent: the test's models keep their layers.
+        """
+        sent = [value for value in self.message.arguments if isinstance(value, wire.ModelData)]
+        models = [model for model in self.models if not isinstance(model[1], TableModel)]
+        if len(states) != len(sent):
+            raise StudentLost("crashed", "the reply has other models than were sent")
+        found = []
+        for (name, _), before, after in zip(models, sent, states, strict=True):
+            require_same_layers(name, before, after)
+            found.append({path: plain_value(data) for path, data in after.state.items()})
+        for (_, model), weights, before, after in zip(models, found, sent, states, strict=True):
+            for path, weight in model.state_dict().items():
+                weight.copy_(weights[path])
+            set_training(model, after.training)
+            if (before.state, before.training) != (after.state, after.training):
+                modes = wire.Items("list", [*after.training])
+                self.calls.seen.results.append(wire.Entries({**after.state, "training": modes}))
 
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The gradients of the sent tensors, then of the parameters, from those of the results."""
@@ -416,6 +459,30 @@ def mirror_of(info: wire.ParameterInfo) -> Tensor:
     dtype = payload.DTYPES.get(info.dtype, torch.uint8)
     mirror = torch.zeros(info.shape, dtype=dtype)
     return mirror.requires_grad_() if dtype.is_floating_point else mirror
+
+
+def require_same_layers(name: str, before: wire.ModelData, after: wire.ModelState) -> None:
+    """Raise `ContractBroken` unless a model has the same weights and layers after a call.
+
+    `name` is that of the parameter. Shapes and dtypes are compared before any tensor is rebuilt.
+    """
+    if after.state.keys() - before.state.keys():
+        raise StudentLost("crashed", "the reply has other weights than were sent")
+    for path, sent in before.state.items():
+        got = after.state.get(path)
+        form = (got.shape, got.dtype, got.device) if got else None
+        if form != (sent.shape, sent.dtype, sent.device):
+            now = f"has shape {got.shape} and dtype {got.dtype[:20]}" if got else "is gone"
+            on_meta = " without values" if got and got.device == "meta" else ""
+            raise ContractBroken(
+                f"{path} of `{name}` {now}{on_meta} after the call; before, it had shape "
+                f"{sent.shape} and dtype {sent.dtype}. {KEEP_LAYERS}"
+            )
+    if len(after.training) != len(before.training):
+        raise ContractBroken(f"`{name}` has more or fewer layers after the call. {KEEP_LAYERS}")
+
+
+KEEP_LAYERS = "Change the weights of the layers that you are given, and keep the layers"
 
 
 def require_believable(structure: wire.Structure) -> None:

@@ -101,8 +101,9 @@ def most_informative(found: Sequence[Example]) -> Example | None:
 
 
 def _is_fit(example: Example) -> bool:
-    if any(isinstance(value, wire.TableModelData) for value in example.arguments):
-        return False  # a model cannot be changed in small ways
+    unfit = (wire.TableModelData, wire.ModelData, wire.Batches)
+    if any(isinstance(value, unfit) for value in example.arguments):
+        return False  # models and generators are not changed in small ways
     tensors = list(payload.tensors_of([payload.unpack(value) for value in example.arguments]))
     floating = [tensor for tensor in tensors if tensor.is_floating_point()]
     return (

@@ -7,40 +7,31 @@ code of a reference or a mistake, and no hidden test.
 
 from __future__ import annotations
 
-import copy
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
-from itertools import chain, combinations, islice
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import torch
-from torch import Tensor, nn
 
-from grader import wire
 from grader.author.examples import wrong_examples
 from grader.course.collection import Case, Test
-from grader.course.contract import Contract
 from grader.course.course import Course
+from grader.grading.asking import asked_in
 from grader.grading.behaviour import Behaviour, right_behaviour
 from grader.grading.desk import Desk
 from grader.grading.diagnosis import shows_numbers
 from grader.grading.order import Order, basis
-from grader.grading.play import replay
-from grader.grading.recorded import Asked, Made, RecordedCall, Weight, asked_key
+from grader.grading.recorded import Asked, asked_key
 from grader.grading.replays import Given
 from grader.grading.rows import Key, Rows, cache, kept_under, stored_size, write_rows
 from grader.grading.sheet import Entry, NamedMistake, Sheet
 from grader.mistakes import Variant, load_library
-from grader.proxies.adoption import biases, probe, without_biases
 from grader.records.faults import CallError
 from grader.run.workers import share
 from grader.sandbox.session import Nowhere
-from grader.wire import payload
 
 MOST_BIASES = 4  # with more biases, a module is recorded only with all of them
 WRONG = 3  # mistakes on which a check runs again; its calls to references must stay the same
@@ -183,7 +174,9 @@ def _find_out(desk: Desk, name: str) -> str:
     tests = desk.tests[name]
     cases = [(test, case) for test in tests for case in test.cases]
     for test, case in cases:
-        _note_asked(desk, sheet, test, case)
+        make = desk.make_for(test, case)
+        for exercise, asked in asked_in(desk, test, case).items():
+            sheet.once(asked_key(make, exercise), Asked, partial(Asked, asked.made, asked.calls))
         sheet.given(None, test.key, case.label)
     caught = list(_caught(sheet, name, cases))
     # Only direct prerequisites are needed: the checks of the exercises in between name the mistakes
@@ -215,181 +208,3 @@ def _caught(sheet: Sheet, name: str, cases: Sequence[tuple[Test, Case]]) -> Iter
                 tuple(variant.same_as),
                 variant.breaks,
             )
-
-
-def _note_asked(desk: Desk, sheet: Sheet, test: Test, case: Case) -> None:
-    """Add to the sheet the calls that a case makes to references, with their results."""
-    notes = _Notes(desk.oracle.contracts)
-    with desk.listening(lambda *_: notes):
-        played = replay(desk, desk.definitions, test, case, words=True)
-    if not played.passed:
-        raise CallError(f"{test.place}: {test.name} fails on the reference: {played.message}")
-    for ending in notes.endings:
-        ending()
-    _refuse_answers_in_questions(desk, sheet, test, case, notes)
-    make = desk.make_for(test, case)
-    for exercise, asked in notes.asked.items():
-        sheet.once(asked_key(make, exercise), Asked, partial(Asked, asked.made, asked.calls))
-
-
-def _refuse_answers_in_questions(
-    desk: Desk, sheet: Sheet, test: Test, case: Case, notes: _Notes
-) -> None:
-    """Raise `CallError` if a case passes results of a wrong answer on to a reference."""
-    mistakes = (
-        variant
-        for variant in sheet.mistakes(test.exercise)
-        if shows_numbers(sheet.given(variant, test.key, case.label).results)
-    )
-    for variant in islice(mistakes, WRONG):
-        doubts = _Doubts(notes)
-        with desk.listening(lambda *_, doubts=doubts: doubts):
-            replay(desk, desk.replays.definitions(variant), test, case)
-        if doubts.strange:
-            raise CallError(
-                f"{test.key}[{case.label}] passes on to the reference what a student's code "
-                f"gave (seen with {variant.id}): a bundle has no reference to ask"
-            )
-
-
-# --- calls to references -------------------------------------------------------------------------
-#
-# A question is an exercise and the arguments of a call to its reference.
-
-
-class _Notes:
-    """A `Listener` that keeps the calls that one case makes to references, and their results."""
-
-    def __init__(self, contracts: Mapping[str, Contract]) -> None:
-        self._contracts = contracts
-        self.asked: dict[str, Asked] = {}  # by exercise
-        self.questions: set[bytes] = set()
-        self.endings: list[Callable[[], None]] = []  # functions to call after the case
-
-    def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
-        """See `Listener`."""
-        entry = Made(list(map(payload.pack_input, arguments)), list(_weights(module)))
-        made = self._of(exercise).made
-        if entry not in made:
-            made.append(entry)
-        self.endings.append(lambda: self._note_probes(exercise, module, arguments))
-
-    def called(
-        self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
-    ) -> None:
-        """See `Listener`."""
-        self.questions.add(_question(exercise, arguments))
-        if module is None:
-            self._note(exercise, _call(arguments, result))
-        else:
-            self._note_silenced(exercise, module, arguments)
-        if any(tensor.requires_grad for tensor in payload.tensors_of(result)):
-            state = _state(module) if module is not None else {}
-            self.endings.append(lambda: self._note_gradients(exercise, module, arguments, state))
-
-    def _of(self, exercise: str) -> Asked:
-        return self.asked.setdefault(exercise, Asked([], []))
-
-    def _note_gradients(
-        self,
-        exercise: str,
-        module: nn.Module | None,
-        arguments: Sequence[Any],
-        state: dict[str, wire.TensorData],
-    ) -> None:
-        """Keep the gradients of a call's tensors, if the check has called `backward`."""
-        passed = [payload.pack_input(value) for value in arguments]
-        gradients = [_gradient(tensor) for tensor in payload.tensors_of(arguments)]
-        learned = {
-            path: data
-            for path, parameter in (module.named_parameters() if module is not None else ())
-            if (data := _gradient(parameter)) is not None
-        }
-        calls = self._of(exercise).calls
-        for at, call in enumerate(calls):
-            known = call.arguments == passed and call.state == state
-            if known and (learned or any(data is not None for data in gradients)):
-                calls[at] = msgspec.structs.replace(call, gradients=gradients, learned=learned)
-
-    def _note_probes(self, exercise: str, made: nn.Module, arguments: Sequence[Any]) -> None:
-        """Record a module's results on the probe input, with which weights are matched by role.
-
-        The results depend on the module's weights at the end of the case.
-        """
-        inputs = probe(self._contracts[exercise], arguments)
-        self.questions.add(_question(exercise, inputs))
-        # In float32, since weights are matched before a check converts the module to float64.
-        self._note_silenced(exercise, copy.deepcopy(made).float(), inputs, evaluated=True)
-
-    def _note_silenced(
-        self, exercise: str, made: nn.Module, inputs: Sequence[Any], *, evaluated: bool = False
-    ) -> None:
-        for module in _silenced(made):
-            with torch.no_grad():
-                result = (module.eval() if evaluated else module)(*inputs)
-            call = _call(inputs, result)
-            self._note(exercise, RecordedCall(call.arguments, call.result, _state(module)))
-
-    def _note(self, exercise: str, call: RecordedCall) -> None:
-        """Keep a call, unless the same call is already kept."""
-        calls = self._of(exercise).calls
-        plain = [msgspec.structs.replace(one, gradients=[], learned={}) for one in calls]
-        if call not in plain:
-            calls.append(call)
-
-
-@dataclass
-class _Doubts:
-    """A `Listener` that notices questions which the case does not ask if the answer is right."""
-
-    notes: _Notes
-    strange: bool = False
-
-    def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
-        """See `Listener`."""
-
-    def called(
-        self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
-    ) -> None:
-        """See `Listener`."""
-        del module, result
-        self.strange |= _question(exercise, arguments) not in self.notes.questions
-
-
-def _question(exercise: str, arguments: Sequence[Any]) -> bytes:
-    return msgspec.msgpack.encode((exercise, list(map(payload.pack_input, arguments))))
-
-
-def _silenced(module: nn.Module) -> Iterator[nn.Module]:
-    """The module, then copies without some of its biases, in every combination.
-
-    A student's module may lack any of these biases. If a module has more than `MOST_BIASES` biases,
-    only the module itself is yielded. Then a check refuses an answer that lacks a bias.
-    """
-    plain = copy.deepcopy(module)
-    plain._forward_hooks.clear()
-    roles = biases(plain)
-    roles = roles if len(roles) <= MOST_BIASES else []
-    for gone in chain.from_iterable(combinations(roles, n) for n in range(len(roles) + 1)):
-        yield without_biases(plain, gone)
-
-
-def _weights(module: nn.Module) -> Iterator[Weight]:
-    for path, parameter in module.named_parameters():
-        owner = module.get_submodule(path.rpartition(".")[0])
-        dtype = payload.NAMES[parameter.dtype]
-        yield Weight(path, type(owner).__name__, tuple(parameter.shape), dtype)
-
-
-def _state(module: nn.Module) -> dict[str, wire.TensorData]:
-    return {path: payload.pack_tensor(p) for path, p in module.named_parameters()}
-
-
-def _gradient(tensor: Tensor) -> wire.TensorData | None:
-    if not tensor.is_leaf or tensor.grad is None:
-        return None
-    return payload.pack_tensor(tensor.grad)
-
-
-def _call(arguments: Sequence[Any], result: Any) -> RecordedCall:
-    return RecordedCall([payload.pack_input(value) for value in arguments], payload.pack(result))

@@ -42,7 +42,7 @@ from grader.testing.costs import (
 )
 from grader.testing.dropout import assert_drops_only_weights, assert_drops_weights
 from grader.testing.gradients import assert_gradients_agree
-from grader.testing.models import table_model
+from grader.testing.models import small_model, table_model
 from grader.testing.properties import (
     assert_batch_rows_do_not_mix,
     assert_causal,
@@ -114,5 +114,6 @@ __all__ = [
     "assert_work_at_most",
     "first_tokens",
     "rung",
+    "small_model",
     "table_model",
 ]  # fmt: skip

@@ -1,11 +1,38 @@
-"""Draws small language models, for functions that take a model."""
+"""Draws small models, for functions that take a model."""
 
 from __future__ import annotations
 
 import torch
+from torch import nn
 
+from grader.course.references import WEIGHT_SCALE
 from grader.course.tensors import Make
-from grader.wire.models import TableModel
+from grader.wire.models import TableModel, layers_of
+
+
+def small_model(make: Make, *layers: nn.Module) -> nn.Sequential:
+    """Put layers of torch into a model, and draw all its parameters, biases included.
+
+    ``small_model(make, nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))`` goes to a function of the
+    student. After the call, the test's own model has the weights, buffers and modes that the
+    student's code left in it, as after a call in the same process. Make a copy for the reference::
+
+        theirs = small_model(make, nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
+        ours = copy.deepcopy(theirs)
+        student.train(theirs, batches, 0.1)
+        reference.train(ours, batches, 0.1)
+        assert_agrees(theirs, ours)
+
+    `grader.wire.models.LAYERS` lists the layers; raises `UnsuitableModel` for any other. The model
+    is in training mode. Gradients in ``.grad`` are not brought back. With dropout, the student's
+    code and the reference drop different entries.
+    """
+    model = nn.Sequential(*layers)
+    layers_of(model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(make.normal_like(parameter, WEIGHT_SCALE))
+    return model
 
 
 def table_model(make: Make, *, vocab: int, context_length: int) -> TableModel:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grader.course.contract import ContractBroken
 from grader.course.tolerances import UNMOVED, Tolerance
 from grader.proxies.calls import Observation, StudentRaised
 from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule
 from grader.testing.values import agree, argument_name, assert_that
+from grader.wire import payload
 from grader.wire.models import TableModel
-from grader.wire.payload import tensors_of
 
 
 def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
@@ -29,13 +29,16 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
-    """Fail if the student's code changes an argument: a tensor, or the weights of a model.
+    """Fail if the student's code changes an argument: a tensor, or the weights or mode of a model.
 
     `call` is a proxy.
     """
-    owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
+    models = [(n, a) for n, a in enumerate(arguments, 1) if isinstance(a, nn.Module)]
+    before = [payload.pack_model_state(model) for _, model in models]
+    owners = [n for n, argument in enumerate(arguments, 1) for _ in payload.tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
+    after = [payload.pack_model_state(model) for _, model in models]
     # For the diagnosis: the results may be right, and only the changes identify a mistake.
     call.remember(f"changed: {_named_alike(call, owners, changed)}")
     for number in changed:
@@ -46,6 +49,15 @@ def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any)
             )
         owner = owners[number]
         raise AssertionError(_what_to_do(argument_name(call, owner), arguments[owner - 1]))
+    for (number, _), was, now in zip(models, before, after, strict=True):
+        which = argument_name(call, number)
+        paths = ", ".join(path for path, weight in was.state.items() if now.state[path] != weight)
+        assert_that(not paths, f"{which} was changed, in {paths}: only call it")
+        assert_that(
+            was.training == now.training,
+            f"{which} was left in another mode: after the call, it is in training mode or in "
+            "evaluation mode as before it",
+        )
 
 
 def _what_to_do(which: str, argument: Any) -> str:

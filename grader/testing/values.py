@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grader.course.contract import describe
 from grader.course.tolerances import ALL_DIGITS, FLOAT64, GRADIENTS, SLOPES, Tolerance
@@ -44,10 +44,19 @@ def assert_agrees(
 ) -> None:
     """Fail unless two tensors, or nested collections of them, agree in shape, dtype and value.
 
+    Two models agree if their weights and buffers do; see `small_model`.
     Without `within`, the tolerance is that of `torch.testing.assert_close` for the dtype;
     `grader.course.tolerances` has others. Shapes must be equal without broadcasting. NaN never
     agrees, not even with NaN.
     """
+    if isinstance(ours, nn.Module):
+        # Both models are the test's, with the same layers: no reply of a student holds a module.
+        their_weights = theirs.state_dict()
+        for path, our_weights in ours.state_dict().items():
+            assert_agrees(
+                their_weights[path], our_weights, within=within, what=f"the model's {path}"
+            )
+        return
     what = what or "the result"
     if isinstance(ours, (tuple, list)):
         if not isinstance(theirs, (tuple, list)) or len(theirs) != len(ours):

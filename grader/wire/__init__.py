@@ -11,7 +11,7 @@ folders: this one, `guest` and `sandbox`. Read this folder first, in this order:
 1. This module: all requests and replies, and the checks during decoding.
 2. `frames`: how bytes are sent; commands to processes, and their replies.
 3. `payload`: turns tensors into messages and back.
-4. `models`: the kit's models that a test passes to student code.
+4. `models`: the models that a test passes to student code.
 5. `source`, `definitions`: parse a submission's text, in the student's process. The trusted side
    parses only our own files with them.
 """
@@ -33,6 +33,7 @@ MAX_TEXT = 2_000  # characters of a text from student code
 MAX_NAME = 400  # characters of the name of a file, a parameter or a class
 MAX_ITEMS = 10_000  # values in nested tuples, lists and dictionaries, and in any list
 MAX_DEPTH = 8
+MAX_MODELS = 8  # models among the arguments of a call
 MAX_USES = 20  # calls of watched functions in the report of a call
 MAX_OPERANDS = 4  # tensors of a failing line, in the report of a call that raised
 
@@ -91,7 +92,43 @@ class TableModelData(msgspec.Struct, frozen=True, tag="table_model"):
     steps: TensorData
 
 
-Input = Value | TableModelData  # an argument of a call
+Plain = None | bool | int | float | Name | tuple[int, ...]
+
+
+class LayerData(msgspec.Struct, frozen=True):
+    """A layer of a model: the name of its class, its arguments, and the layers inside it.
+
+    `models.LAYERS` lists the classes and arguments; both processes refuse all others.
+    """
+
+    kind: Name
+    arguments: dict[Name, Plain]
+    parts: dict[Name, LayerData] = {}
+
+
+class ModelData(msgspec.Struct, frozen=True, tag="model"):
+    """A model of a test's: its layers, and its weights and buffers by path. Only in requests."""
+
+    layers: LayerData
+    state: dict[Name, TensorData]
+    training: list[bool]  # whether each module is in training mode, see `models.training_of`
+    frozen: list[Name] = []  # paths of the parameters that need no gradient
+
+
+class ModelState(msgspec.Struct, frozen=True):
+    """A model after a call: the weights and buffers that could be read, by path, and the modes."""
+
+    state: Annotated[dict[Name, TensorData], _few]
+    training: Annotated[list[bool], _few]
+
+
+class Batches(msgspec.Struct, frozen=True, tag="batches"):
+    """The values that a generator of the student's process yields. Only in requests."""
+
+    items: list[Value]
+
+
+Input = Value | TableModelData | ModelData | Batches  # an argument of a call
 
 
 def clean(text: str) -> str:
@@ -254,6 +291,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     changed: Annotated[list[int], _few] = []  # numbers of the passed tensors that were changed
     operations: Operations | None = None
     functions: Annotated[list[Name], _few] = []  # names of all torch functions called
+    # The `ModelData` among the arguments, as they are after the call.
+    models: Annotated[list[ModelState], msgspec.Meta(max_length=MAX_MODELS)] = []
 
 
 class Raised(msgspec.Struct, frozen=True, tag="raised"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import Parameter
 
 from grader.wire import (
@@ -19,9 +19,12 @@ from grader.wire import (
     MAX_ITEMS,
     MAX_REPLY,
     MAX_TEXT,
+    Batches,
     Entries,
     Input,
     Items,
+    ModelData,
+    ModelState,
     Odd,
     TableModelData,
     TensorData,
@@ -29,7 +32,7 @@ from grader.wire import (
     WireError,
     clean,
 )
-from grader.wire.models import TableModel
+from grader.wire.models import TableModel, build, layers_of, set_training, training_of
 
 
 class Unsendable(Exception):
@@ -163,14 +166,28 @@ def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Va
 
 
 def pack_input(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Input:
-    """Turn an argument of a call into an `Input`: a model of the kit, or a value for `pack`."""
+    """Turn an argument of a call into an `Input`: a model, or a value for `pack`.
+
+    Raises `UnsuitableModel` for a model that is made of other layers than `models.LAYERS`.
+    """
     if isinstance(value, TableModel):
         return TableModelData(tensor(value.table), tensor(value.steps))
+    if isinstance(value, nn.Module):
+        state = {path: tensor(weight) for path, weight in value.state_dict().items()}
+        layers = layers_of(value)
+        frozen = [path for path, weight in value.named_parameters() if not weight.requires_grad]
+        return ModelData(layers, state, training_of(value), frozen)
     return pack(value, tensor)
 
 
+def pack_model_state(model: nn.Module) -> ModelState:
+    """The weights, buffers and modes of one of our own models."""
+    state = {path: pack_tensor(weight) for path, weight in model.state_dict().items()}
+    return ModelState(state, training_of(model))
+
+
 def tensors_of(value: Any) -> Iterator[Tensor]:
-    """The tensors in nested values or in a model, in the order in which `pack_input` sends them."""
+    """The tensors in nested values or in a `TableModel`, in the order in which they are sent."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, TableModel):
@@ -184,7 +201,10 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
 
 
 def unpack(value: Input, tensor: Callable[[TensorData], Tensor] = unpack_tensor) -> Any:
-    """Turn an `Input` back into the value or model; the inverse of `pack_input`."""
+    """Turn an `Input` back into the value or model; `Batches` become a list.
+
+    Raises `ValueError` if the weights of a model do not fit its layers.
+    """
     match value:
         case TensorData():
             return tensor(value)
@@ -195,5 +215,13 @@ def unpack(value: Input, tensor: Callable[[TensorData], Tensor] = unpack_tensor)
             return {key: unpack(item, tensor) for key, item in entries.items()}
         case TableModelData(table, steps):
             return TableModel(tensor(table), tensor(steps))
+        case ModelData(layers, state, training, frozen):
+            model = build(layers, {path: tensor(weight) for path, weight in state.items()})
+            for path in frozen:
+                model.get_parameter(path).requires_grad_(False)
+            set_training(model, training)
+            return model
+        case Batches(items):
+            return [unpack(item, tensor) for item in items]
         case _:
             return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import zlib
@@ -11,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from grader.author.audit import audit_course
 from grader.course.course import SHEET, Course, load_course
 from grader.grading.order import Order
 from grader.grading.replays import Given
@@ -120,7 +122,7 @@ def test_what_is_known_is_not_run_again(
         raise AssertionError("it was known how this ends")
 
     done: list[str] = []
-    monkeypatch.setattr("grader.release.recording.replay", not_to_be_called)
+    monkeypatch.setattr("grader.grading.asking.replay", not_to_be_called)
     record_course(tiny, tmp_path / "recorded", done.append)
     assert bytes_in(tmp_path / "recorded") == bytes_in(tiny_recording / "recorded")
     assert done == [*tiny.exercises]
@@ -261,6 +263,28 @@ def test_a_check_that_fails_on_the_reference_is_not_recorded(
     path.write_text(path.read_text("utf-8").replace("-1.0, 3.0", "-1.0, 4.0"), "utf-8")
     with pytest.raises(CallError, match="test_center_of_three_numbers fails on the reference"):
         record_course(course, tmp_path / "recorded")
+
+
+TRAINS_ITSELF = {
+    "with gradients": "        torch.autograd.grad(projected.sum(), self.linear.weight)\n",
+    "without gradients": "        with torch.no_grad():\n            self.linear.weight *= 0.9\n",
+}
+
+
+@pytest.mark.parametrize("step", TRAINS_ITSELF.values(), ids=TRAINS_ITSELF)
+def test_a_module_that_trains_itself_is_refused_by_release_and_audit_with_the_reason(
+    course: Course, one_warm_process: None, tmp_path: Path, step: str
+) -> None:
+    path = course.solutions / "layers.py"
+    text = path.read_text("utf-8").replace(
+        "        return projected", f"{step}        return projected"
+    )
+    path.write_text(f"import torch\n{text}", "utf-8")
+    reason = r"test_layers\.py:14: test_projection_with_our_weights .*changes its own weights"
+    with pytest.raises(CallError, match=reason):
+        record_course(course, tmp_path / "recorded")
+    found = audit_course(course, ["Projection"], jobs=1)
+    assert [finding.kind for finding in found if re.search(reason, finding.text)] == ["exercise"]
 
 
 BY_TORCH = """
