@@ -24,10 +24,8 @@ from grader.wire import SourceText
 from tests.support import seats
 from tests.support.places import ROOT, TINY
 
-collect_ignore = [
-    "tiny_course",
-    "courses/training",
-]  # a course's tests need a submission; see test_collection.py
+# A course's tests need a submission; see test_collection.py.
+collect_ignore = ["tiny_course", "courses/training"]
 
 # The cache that all test processes share, in place of the user's own.
 CACHE = ROOT / "build" / "cache"

@@ -55,7 +55,7 @@ def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any)
         assert_that(not paths, f"{which} was changed, in {paths}: only call it")
         assert_that(
             was.training == now.training,
-            f"{which} was left in another mode: leave it in training or evaluation mode, as it came",
+            f"{which} was left in another mode: leave it in training or evaluation mode as it came",
         )
 
 

@@ -33,4 +33,5 @@ def accuracy(
     with torch.no_grad():
         predicted = model(inputs).argmax(dim=1)
     model.train(before)
-    return (predicted == targets).float().mean()
+    right: Tensor = predicted == targets
+    return right.float().mean()
