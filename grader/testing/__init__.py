@@ -22,6 +22,7 @@ from grader.course.tensors import Make
 from grader.course.tolerances import (
     ALL_DIGITS,
     DIGITS,
+    FLOAT64,
     GRADIENTS,
     LARGE_ROWS,
     LARGE_SCORES,
@@ -73,6 +74,7 @@ from grader.wire.models import TableModel
 __all__ = [
     "ALL_DIGITS",
     "DIGITS",
+    "FLOAT64",
     "GRADIENTS",
     "LARGE_ROWS",
     "LARGE_SCORES",

@@ -71,10 +71,10 @@ def widths() -> str:
     rows = ["| `within=` | rtol, atol | for |", "|---|---|---|"]
     source = inspect.getsource(tolerances)
     public = {name for name in grader.testing.__all__ if name.isupper()}
-    found = re.finditer(r"((?:^#.*\n)+)((?:^[A-Z_]+ = Tolerance\(.*\n)+)", source, re.M)
+    found = re.finditer(r"((?:^#.*\n)+)((?:^[A-Z_0-9]+ = Tolerance\(.*\n)+)", source, re.M)
     for comment, block in (match.groups() for match in found):
         said = " ".join(comment.replace("#", " ").split()).removeprefix("For ")
-        for name in re.findall(r"^([A-Z_]+) =", block, re.M):
+        for name in re.findall(r"^([A-Z_0-9]+) =", block, re.M):
             if name in public:
                 width = getattr(tolerances, name)
                 rows.append(f"| `{name}` | {width.rtol:g}, {width.atol:g} | {said} |")
