@@ -26,7 +26,10 @@ FOR_STUDENTS = (
     ),
 )
 # Modules in these rooms that only instructors use: a student's bundle leaves them out.
-INSTRUCTORS = ("feedback.visible", "inspection.explanation", "intake.typed", "mistakes.general")
+INSTRUCTORS = (
+    *("feedback.visible", "grading.asking", "inspection.explanation"),
+    *("intake.typed", "mistakes.general"),
+)
 
 TYPED = Path("py.typed")
 BUILT = {".pyc", ".pyo", ".so", ".pyd"}
