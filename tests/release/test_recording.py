@@ -280,7 +280,7 @@ def test_a_module_that_trains_itself_is_refused_by_release_and_audit_with_the_re
         "        return projected", f"{step}        return projected"
     )
     path.write_text(f"import torch\n{text}", "utf-8")
-    reason = r"test_layers\.py:14: test_projection_with_our_weights .*changes its own weights"
+    reason = r"test_layers\.py:13: test_projection_with_our_weights .*changes its own weights"
     with pytest.raises(CallError, match=reason):
         record_course(course, tmp_path / "recorded")
     found = audit_course(course, ["Projection"], jobs=1)
