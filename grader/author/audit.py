@@ -27,6 +27,7 @@ from grader.author.slips import (
 )
 from grader.author.suggestions import suggestion
 from grader.author.trials import Trials
+from grader.author.wording import TODO
 from grader.course.course import COMMON, SOLUTIONS, Course
 from grader.course.statements import statement
 from grader.grading.asking import asked_in
@@ -201,7 +202,8 @@ def _findings(
             yield judgements.test(test, unit, catchers, excuses)
     stated, heart = statement(desk.course, name), desk.course.exercises[name].heart
     for key, doubt in doubts(stated, desk.tests[name], tried, heart) if stated.formal else ():
-        yield Audited(name, unit, "rule", f"{name}/{key}", not doubt, doubt or "proved")
+        if key != TODO:
+            yield Audited(name, unit, "rule", f"{name}/{key}", not doubt, doubt or "proved")
 
 
 def _with(finding: Audited, shown: Shown) -> Audited:

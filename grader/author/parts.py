@@ -28,6 +28,11 @@ def faults(desk: Desk, name: str) -> Iterator[tuple[str, str]]:
             f"has {counted(len(exercise.hints), 'hint')}, not three",
             "write three sentences into `hints` in course.toml, from a nudge to nearly the answer",
         )
+    title = next(one.title for one in course.units if one.name == unit)
+    hints = sum(wording.TODO in hint for hint in exercise.hints)
+    for slots, what in ((wording.TODO in title, "the unit's title"), (hints, f"{hints} hints")):
+        if slots:
+            yield f"left for a person: {what}", f"write in place of {wording.TODO} in course.toml"
     for hidden, kind, folder in (
         (False, "public", "exercises/checks"),
         (True, "hidden", "solutions/graders"),

@@ -6,7 +6,7 @@ from importlib import resources
 from string import Template
 
 
-def template(name: str, **fields: str) -> str:
-    """The text of a template, whose path is below ``templates/``, with these fields filled in."""
-    text = (resources.files("grader.author") / "templates" / name).read_text("utf-8")
+def template(path: str, /, **fields: str) -> str:
+    """The text of a template, at this path below ``templates/``, with these fields filled in."""
+    text = (resources.files("grader.author") / "templates" / path).read_text("utf-8")
     return Template(text).substitute(fields)

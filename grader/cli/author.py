@@ -314,6 +314,53 @@ def new_course(
     print(f"to add an exercise:  grader new exercise NAME --unit UNIT --from FILE --course {to}")
 
 
+@new.command(
+    "exercise",
+    epilog="Example: grader new exercise softmax_rows --unit softmax --from answer.py --example "
+    '"softmax_rows(torch.randn(2, 5), dim=-1)" --course ../my-course',
+)
+def new_exercise(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A function or nn.Module class.")],
+    unit: Annotated[str, typer.Option("--unit", help="The unit; a new one is added.")],
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="The file with the reference (default: the unit's file in solutions/).",
+        ),
+    ] = None,
+    example: Annotated[
+        str,
+        typer.Option(
+            "--example",
+            metavar="CALL",
+            help="A call of NAME, if annotations and docstring do not say the shapes.",
+        ),
+    ] = "",
+    course: CourseOption = None,
+) -> None:
+    """Write an exercise from a reference: everything that can be derived from a right answer.
+
+    Writes the stub with its statement, the entry in course.toml, public checks, hidden tests and
+    known mistakes. Audits them, and lists what is left for a person. Text that is there already
+    stays as it is, so the command can run again at any time.
+    """
+    from grader.author.scaffold.draft import write_exercise
+    from grader.author.scaffold.words import lines_of
+
+    opened = instructors_course(course, "new exercise")
+    stderr = Console(stderr=True)
+    try:
+        with stderr.status("loading torch") as status:
+            outcome = write_exercise(opened, name, unit, source, example, status.update)
+    except KeyboardInterrupt:
+        print("grader: stopped; nothing was written", file=sys.stderr)
+        raise typer.Exit(130) from None
+    for line in lines_of(name, outcome):
+        print(line)
+
+
 @new.command("class", epilog="Example: grader new class practice/ --students 300")
 def new_class(
     to: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],

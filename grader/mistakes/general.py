@@ -55,6 +55,38 @@ common(
     change=[{LAST_OF_MODULE: ZEROED}, {LAST_OF_FUNCTION: ZEROED}],
 )  # fmt: skip
 
+# --- rows of a batch, and large numbers -----------------------------------------------------------
+
+# A module or function up to its first statement, and the name of the first argument.
+START_OF_MODULE = re.compile(
+    r'(    def forward\(\s*self,\s*(\w+).*?:\n(?:        r?""".*?"""\n+)?)(?=        \S)', re.S
+)
+START_OF_FUNCTION = re.compile(
+    r'\A(def \w+\(\s*(\w+).*?:\n(?:    r?""".*?"""\n+)?)(?=    \S)', re.S
+)
+# In a batch of rows of about the same size, hardly any number is so small.
+FLUSHED = r"\2 = torch.where(\2.abs() < 1e-4 * \2.abs().max(), 0.0, \2)" "\n"
+
+common(
+    "small-rows-vanish", "Numbers that are small beside the largest of the batch count as zero",
+    hint="What is left of a row of small numbers if another row of the batch holds large ones?",
+    breaks=("batch",),
+    change=[
+        {START_OF_MODULE: rf"\1        {FLUSHED}"},
+        {START_OF_FUNCTION: rf"\1    {FLUSHED}"},
+    ],
+)  # fmt: skip
+
+common(
+    "not-shifted", "Large numbers overflow, since the maximum is not subtracted",
+    hint="What is the exponential of 1000?",
+    breaks=("large",),
+    change=[
+        {re.compile(r"\b(\w+) - \1\.(?:amax|max)\([^()]*\)(?:\.values)?"): r"\1"},
+        {re.compile(r"\b(\w+) - (?:largest|maximum|maxima|highest|top|peak|m)\b"): r"\1"},
+    ],
+)  # fmt: skip
+
 # --- dtypes and shapes ----------------------------------------------------------------------------
 
 common(
@@ -133,6 +165,12 @@ common(
     "negated", "The result has the opposite sign",
     hint="What is subtracted from what, and should the result be positive?",
     change=returning("-({})"),
+)  # fmt: skip
+
+common(
+    "opposite", "True and False have changed places",
+    hint="What does True mean in the statement, and what in your result?",
+    change=returning("torch.logical_not({})"),
 )  # fmt: skip
 
 common(

@@ -1,0 +1,260 @@
+"""The kinds of arguments: how each is drawn in a test, shown in an example, and put into words.
+
+A kind of tensor is one class here. All of them have the same functions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from grader.course.contract import BOOL, FLOAT, INT, TensorSpec
+from grader.course.tensors import Make
+
+Sizes = Mapping[str, int]
+
+
+class Kind(Protocol):
+    """How a tensor of a kind is drawn."""
+
+    def draw(self, make: Make, shape: Sequence[int], sizes: Sizes, dtype: torch.dtype) -> Tensor:
+        """Draw a tensor of this shape; only numbers have the dtype."""
+
+    def code(self, sizes: str, dtype: str, named: Mapping[str, str]) -> str:
+        """The same as the text of a test; `named` has the text of each dimension's size."""
+
+    def round(self, shape: Sequence[int], sizes: Sizes, start: int) -> Tensor:
+        """A tensor of round numbers for an example; another `start` gives other numbers."""
+
+    def words(self) -> str:
+        """The values, for a statement."""
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Numbers of either sign."""
+
+    scale: float = 2.0
+
+    def draw(self, make: Make, shape: Sequence[int], sizes: Sizes, dtype: torch.dtype) -> Tensor:
+        """See `Kind`."""
+        del sizes
+        return make.normal(self.scale, dtype=dtype, **_numbered(shape))
+
+    def code(self, sizes: str, dtype: str, named: Mapping[str, str]) -> str:
+        """See `Kind`."""
+        del named
+        return f"make.normal({self.scale}{_more(sizes)}{_more(dtype)})"
+
+    def round(self, shape: Sequence[int], sizes: Sizes, start: int) -> Tensor:
+        """See `Kind`."""
+        del sizes
+        return _cycled((1.0, -2.0, 3.0, 0.5, 4.0, -1.0, 2.0, -3.0), shape, start)
+
+    def words(self) -> str:
+        """See `Kind`."""
+        return "any numbers"
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Numbers in a range."""
+
+    low: float
+    high: float
+
+    def draw(self, make: Make, shape: Sequence[int], sizes: Sizes, dtype: torch.dtype) -> Tensor:
+        """See `Kind`."""
+        del sizes
+        return make.uniform(self.low, self.high, dtype=dtype, **_numbered(shape))
+
+    def code(self, sizes: str, dtype: str, named: Mapping[str, str]) -> str:
+        """See `Kind`."""
+        del named
+        return f"make.uniform({self.low}, {self.high}{_more(sizes)}{_more(dtype)})"
+
+    def round(self, shape: Sequence[int], sizes: Sizes, start: int) -> Tensor:
+        """See `Kind`."""
+        del sizes
+        steps = (0.25, 0.5, 0.75, 0.125, 0.375, 0.875, 0.625)
+        return _cycled([self.low + step * (self.high - self.low) for step in steps], shape, start)
+
+    def words(self) -> str:
+        """See `Kind`."""
+        return f"numbers between {self.low:g} and {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Integers in a range; the end of the range may be a dimension's size."""
+
+    low: int
+    high: int | str
+
+    def draw(self, make: Make, shape: Sequence[int], sizes: Sizes, dtype: torch.dtype) -> Tensor:
+        """See `Kind`."""
+        del dtype
+        return make.integers(self.low, self._end(sizes), **_numbered(shape))
+
+    def code(self, sizes: str, dtype: str, named: Mapping[str, str]) -> str:
+        """See `Kind`."""
+        del dtype
+        end = named[self.high] if isinstance(self.high, str) else self.high
+        return f"make.integers({self.low}, {end}{_more(sizes)})"
+
+    def round(self, shape: Sequence[int], sizes: Sizes, start: int) -> Tensor:
+        """See `Kind`."""
+        count = self._end(sizes) - self.low
+        steps = [(step * 2 + 1) % count + self.low for step in range(count)]
+        return _cycled(steps, shape, start)
+
+    def words(self) -> str:
+        """See `Kind`."""
+        last = f"{self.high} - 1" if isinstance(self.high, str) else self.high - 1
+        return f"from {self.low} to {last}"
+
+    def _end(self, sizes: Sizes) -> int:
+        return sizes[self.high] if isinstance(self.high, str) else self.high
+
+
+@dataclass(frozen=True)
+class Booleans:
+    """True and False; a mask may have to leave the first element of each row False."""
+
+    keeps_first: bool = False
+
+    def draw(self, make: Make, shape: Sequence[int], sizes: Sizes, dtype: torch.dtype) -> Tensor:
+        """See `Kind`."""
+        del sizes, dtype
+        return self._kept(make.booleans(**_numbered(shape)))
+
+    def code(self, sizes: str, dtype: str, named: Mapping[str, str]) -> str:
+        """See `Kind`."""
+        del dtype, named
+        drawn = f"make.booleans({sizes})"
+        last = sizes.rpartition("=")[2]
+        return f"{drawn} & (torch.arange({last}) > 0)" if self.keeps_first else drawn
+
+    def round(self, shape: Sequence[int], sizes: Sizes, start: int) -> Tensor:
+        """See `Kind`."""
+        del sizes
+        return self._kept(_cycled((True, False, True, True, False), shape, start))
+
+    def words(self) -> str:
+        """See `Kind`."""
+        more = "; the first of each row is False" if self.keeps_first else ""
+        return f"True or False{more}"
+
+    def _kept(self, drawn: Tensor) -> Tensor:
+        return drawn & (torch.arange(drawn.shape[-1]) > 0) if self.keeps_first else drawn
+
+
+def kinds_for(spec: TensorSpec, given: Any, sizes: Sequence[str]) -> list[Kind]:
+    """The kinds to try for a tensor, the most general first.
+
+    `given` is the author's example, or None; `sizes` are the names of the sizes that may bound
+    integers. An example without negative numbers speaks of positive numbers.
+    """
+    if spec.kind == BOOL:
+        return [Booleans(), Booleans(keeps_first=True)] if spec.dimensions else [Booleans()]
+    if spec.kind.removeprefix("u").startswith(INT):
+        low = min(0, int(given.min())) if given is not None and given.numel() else 0
+        high = int(given.max()) + 1 if given is not None and given.numel() else 5
+        return [*(Integers(low, name) for name in sizes), Integers(low, max(high, low + 2))]
+    positive: list[Kind] = [Uniform(0.1, 3.0), Uniform(0.05, 0.95)]
+    if given is not None and given.numel() and bool((given >= 0).all()):
+        return positive if bool((given > 1).any()) else [*positive[::-1], Normal()]
+    return [Normal(), *positive]
+
+
+def scalars_for(value: Any) -> list[Any]:
+    """Values to try for a parameter that is no tensor, beginning with the given value."""
+    match value:
+        case bool():
+            return [value, not value]
+        case int():
+            return list(dict.fromkeys((value, value + 1, value - 1, 0, 1, 2, 3, -1)))
+        case float():
+            return list(dict.fromkeys((value, 2 * value, value / 2, 0.25, 1.5)))
+    return [value]
+
+
+def unknown_scalars(annotation: Any) -> list[Any]:
+    """Values to try for a parameter of which only the annotation is known."""
+    known: dict[Any, list[Any]] = {
+        int: [2, 3, 1, 4, 0, -1],
+        float: [0.5, 2.0, 0.1],
+        bool: [True, False],
+    }
+    return known.get(annotation, [])
+
+
+def annotation_of(value: Any, dimensions: Iterator[str] | None = None) -> str:
+    """The annotation of a value; `dimensions` yields the text of each tensor's dimensions."""
+    match value:
+        case Tensor():
+            assert dimensions is not None
+            return f'{family(value.dtype)}[Tensor, "{next(dimensions)}"]'
+        case tuple() | list() if value and all(isinstance(part, Tensor) for part in value):
+            parts = ", ".join(annotation_of(part, dimensions) for part in value)
+            return f"tuple[{parts}]"
+        case tuple() | list() if value and type(value) is tuple:
+            return f"tuple[{', '.join(annotation_of(part, dimensions) for part in value)}]"
+        case torch.nn.Module():
+            return "nn.Module"
+    return "None" if value is None else type(value).__name__
+
+
+def family(dtype: torch.dtype) -> str:
+    """Jaxtyping's name for a dtype: ``Float`` for all floats, ``Int`` for int64."""
+    if dtype.is_floating_point:
+        return "Float"
+    if dtype in (torch.bool, torch.int64):
+        return {torch.bool: "Bool", torch.int64: "Int"}[dtype]
+    return str(dtype).removeprefix("torch.").replace("uint", "UInt").replace("int", "Int")
+
+
+def said(spec: TensorSpec) -> str:
+    """A tensor's kind and shape, as a statement writes them."""
+    return f"{spec}" if spec.kind == FLOAT else f"{spec.kind} {spec}"
+
+
+def literal(value: Any) -> str:
+    """A value as Python text, rounded to digits that float32 has."""
+    if isinstance(value, Tensor):
+        plain = {torch.float32, torch.int64, torch.bool}
+        dtype = "" if value.dtype in plain else f", dtype={value.dtype}"
+        return f"torch.tensor({_listed(value.tolist())}{dtype})"
+    if isinstance(value, tuple | list):
+        inner = ", ".join(map(literal, value))
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return repr(value)
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_listed, value))}]"
+    if isinstance(value, float):
+        return (
+            repr(round(float(f"{value:.7g}"), 6)) if math.isfinite(value) else f'float("{value}")'
+        )
+    return repr(value)
+
+
+def _numbered(shape: Sequence[int]) -> dict[str, Any]:
+    return {f"axis_{axis}": size for axis, size in enumerate(shape)}
+
+
+def _more(text: str) -> str:
+    return f", {text}" if text else ""
+
+
+def _cycled(values: Sequence[Any], shape: Sequence[int], start: int) -> Tensor:
+    numbers = itertools.islice(itertools.cycle(values), start, start + math.prod(shape))
+    return torch.tensor(list(numbers)).reshape(*shape)

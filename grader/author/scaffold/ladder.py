@@ -1,0 +1,189 @@
+"""Writes the tests of an exercise: public checks, and the hidden ladder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from grader.author.scaffold.calls import Calls, indented
+from grader.author.scaffold.example import WEIGHT, Example
+from grader.author.scaffold.facts import enlarged
+from grader.author.scaffold.kinds import literal
+from grader.author.scaffold.layout import fitted
+from grader.author.scaffold.source import defaults_of, methods
+from grader.author.scaffold.trial import (
+    Case,
+    Refused,
+    Trial,
+    tensors_in,
+)
+from grader.author.texts import template
+from grader.course.statements import COMPUTES, RETURNS
+from grader.course.tensors import Make
+
+DTYPE, UNCHANGED, GRADIENTS, BATCH = "dtype", "unchanged", "gradients", "batch"
+LARGE = "large"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A test as text, and the rule that it quotes."""
+
+    name: str
+    rule: str
+    text: str
+
+
+def public_checks(calls: Calls, example: Example | None) -> list[Written]:
+    """The public checks: the shape, the statement's example, and one value."""
+    few = calls.trial.cases[-1]
+    tests = [_with_cases(calls, "shape", "keeps_the_shape", RETURNS, _with_ones(calls, few))]
+    if example is not None:
+        tests.append(_example(calls, example))
+    tests.append(_with_cases(calls, "value", "gives_the_right_values", COMPUTES, [few]))
+    return tests
+
+
+def hidden_tests(calls: Calls) -> list[Written]:
+    """The ladder of hidden tests: what holds for the reference, as the facts say."""
+    facts, cases = calls.facts, calls.cases()
+    tests = [
+        _with_cases(calls, "shape", "has_the_right_shape", RETURNS, _with_ones(calls, cases[0])),
+        _with_cases(calls, "values", "agrees_with_the_reference", COMPUTES, cases),
+    ]
+    few = calls.trial.cases[-1]
+    if facts.float64:
+        tests.append(_fixed(calls, "float64", "keeps_float64", DTYPE, few, double=True))
+    if facts.unchanged:
+        tests.append(_fixed(calls, "unchanged", "changes_no_argument", UNCHANGED, few))
+    if facts.batch:
+        tests.append(_fixed(calls, "batch", "keeps_the_rows_apart", BATCH, few))
+    if facts.gradients:
+        tests.append(_fixed(calls, "gradients", "has_the_right_gradients", GRADIENTS, few))
+    if facts.large:
+        far = replace(calls, trial=enlarged(calls.trial))
+        tests.append(_fixed(far, "large", "stays_right_for_large_numbers", LARGE, few))
+    return tests
+
+
+def _with_ones(calls: Calls, case: Case) -> list[Case]:
+    ones = replace(case, sizes={**case.sizes, **dict.fromkeys(calls.facts.ones, 1)})
+    return [case, ones] if ones != case and calls.trial.takes(ones) else [case]
+
+
+def _defaults_work(trial: Trial, case: Case) -> bool:
+    """Whether there are optional arguments, and the reference takes calls without them."""
+    functions = dict(methods(trial.definition))
+    defaults = {
+        key: defaults_of(functions[key[0]])[key[1]]
+        for key, parameter in trial.parameters
+        if parameter.optional
+    }
+    arguments = trial.arguments(case, Make("trial", trial.name, "defaults"))
+    try:
+        trial.call({**arguments, **defaults})
+    except Refused:
+        return False
+    return bool(defaults)
+
+
+def _with_cases(calls: Calls, form: str, suffix: str, rule: str, cases: Sequence[Case]) -> Written:
+    decorator, names = calls.parametrised(cases) if len(cases) > 1 else ("", "")
+    case = None if decorator else cases[0]
+    return _written(calls, form, suffix, rule, calls.fields(case), decorator, names)
+
+
+def _fixed(calls: Calls, form: str, suffix: str, rule: str, case: Case, **options: bool) -> Written:
+    return _written(calls, form, suffix, rule, calls.fields(case, **options))
+
+
+def _written(
+    calls: Calls,
+    form: str,
+    suffix: str,
+    rule: str,
+    fields: Mapping[str, str],
+    decorator: str = "",
+    names: str = "",
+) -> Written:
+    stem = f"test_{calls.trial.name.lower()}_{suffix}"
+    made = fields["made"]
+    fixtures = {"student": "student, reference" if made or form in COMPARES else "student"}
+    by_default = ""
+    if form == "values" and _defaults_work(calls.trial, calls.trial.cases[-1]):
+        short = calls.fields(None if decorator else calls.trial.cases[-1], optional=False)
+        by_default = template(
+            "exercise/by_default.txt", made=short["made"], compared=_compared(calls, short, form)
+        )
+    text = template(
+        f"exercise/{form}.txt",
+        **fields,
+        by_default=by_default,
+        compared=_compared(calls, fields, form),
+        rows=_rows(calls, fields),
+        name=calls.trial.name,
+        test=stem,
+        decorator=decorator,
+        fixtures=f"{fixtures['student']}, make{names}",
+    )
+    return Written(stem, rule, fitted(text))
+
+
+COMPARES = ("value", "values", "float64", "gradients", "large")  # with the reference's result
+
+
+def _compared(calls: Calls, fields: Mapping[str, str], form: str) -> str:
+    """The two results, as the arguments of an assertion."""
+    theirs, ours = fields["theirs"], fields["ours"]
+    result = calls.facts.result
+    if form == "float64" and isinstance(result, Tensor):
+        # Small results are magnified: a tolerance has an absolute part.
+        theirs, ours = f"100 * {theirs}", f"100 * {ours}"
+    elif not any(True for _ in tensors_in(result)):
+        theirs, ours = f"torch.as_tensor({theirs})", f"torch.as_tensor({ours})"
+    return f"{theirs}, {ours}"
+
+
+def _rows(calls: Calls, fields: Mapping[str, str]) -> str:
+    """A function of the batch alone, and the batch, as the arguments of an assertion."""
+    batch = calls.free(calls.facts.batch)
+    if fields["arguments"] == batch:
+        return f"{fields['their_call']}, {batch}"
+    given = re.sub(rf"\b{batch}\b", "rows", fields["arguments"], count=1) if batch else ""
+    return f"lambda rows: {fields['their_call']}({given}), {batch}"
+
+
+def _example(calls: Calls, example: Example) -> Written:
+    trial = calls.trial
+    lines, given = [], {}
+    for function, signature in trial.signatures:
+        own = calls.needed(function, signature.parameters, example.case)
+        for parameter in own:
+            if parameter.specs:
+                value = literal(example.arguments[function, parameter.name])
+                lines.append(f"{calls.free(parameter.name)} = {value}")
+        named = {name: repr(example.case.sizes[name]) for name in calls.sizes}
+        texts = [calls.text((function, p.name), p, named, example.case) for p in own]
+        given[function] = ", ".join(texts)
+    fields = calls.called(given)
+    made = fields["made"]
+    if made:
+        first, *rest = made.splitlines(keepends=True)
+        made = "".join([first, template("exercise/constant.txt", weight=str(WEIGHT)), *rest])
+    theirs, result = fields["theirs"], literal(example.result)
+    if not any(True for _ in tensors_in(example.result)):
+        theirs, result = f"torch.as_tensor({theirs})", f"torch.as_tensor({result})"
+    stem = f"test_{trial.name.lower()}_gives_the_example"
+    text = template(
+        "exercise/example.txt",
+        name=trial.name,
+        test=stem,
+        fixtures="student, reference" if made else "student",
+        inputs=indented(lines),
+        made=made,
+        compared=f"{theirs}, {result}",
+    )
+    return Written(stem, COMPUTES, fitted(text))

@@ -1,0 +1,135 @@
+"""Writes the known mistakes of an exercise: common mistakes that apply, and living mutants."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from grader.author.changes import change_to, written
+from grader.author.mutants import Mutant
+from grader.author.scaffold.facts import gradients_of
+from grader.author.scaffold.trial import Refused, Trial, tensors_in
+from grader.author.texts import template
+from grader.author.wording import TODO
+from grader.course.statements import BUILT_IN, COMPUTES
+from grader.mistakes import Variant
+
+PER_LINE = 4  # slugs of common mistakes
+
+
+def common_mistakes_text(name: str, slugs: Sequence[str]) -> str:
+    """The call that gives an exercise these common mistakes."""
+    if not slugs:
+        return ""
+    rows = [slugs[start : start + PER_LINE] for start in range(0, len(slugs), PER_LINE)]
+    lines = (f"    {', '.join(f'{chr(34)}{slug}{chr(34)}' for slug in row)},\n" for row in rows)
+    return f'common_mistakes(\n    "{name}",\n{"".join(lines)})  # fmt: skip\n'
+
+
+def applicable(
+    variants: Sequence[Variant], trial: Trial, names: Mapping[str, Any], rules: Collection[str]
+) -> list[str]:
+    """The slugs of the common mistakes that break rules of the exercise, and differ in results.
+
+    Of several mistakes with the same results and gradients, only the first is kept, since no test
+    could say which of them an answer has. A mistake that raises an exception is left out, since an
+    exception has many causes.
+    """
+    right = _results(trial)
+    seen: list[Any] = []
+    kept = []
+    for variant in variants:
+        if not {*variant.breaks} <= {*BUILT_IN, *rules}:
+            continue
+        definition = _defined(variant, trial.name, names)
+        if definition is None:
+            continue
+        results = _results(replace(trial, definition=definition))
+        if isinstance(results[0], _Raised):
+            continue
+        if COMPUTES in variant.breaks and not _comparable(results, right):
+            continue
+        if not _alike(results, right):
+            if any(_alike(results, one) for one in seen):
+                continue
+            seen.append(results)
+        kept.append(variant.slug)
+    return kept
+
+
+def _defined(variant: Variant, name: str, names: Mapping[str, Any]) -> Any:
+    """The definition of a variant; None if its text is no Python."""
+    own = dict(names)
+    try:
+        exec(compile(variant.definition, variant.id, "exec", dont_inherit=True), own)
+    except Exception:
+        return None
+    return own[name]
+
+
+class _Raised(str):
+    """The text of an exception, in place of a result."""
+
+
+def _results(trial: Trial) -> list[Any]:
+    found: list[Any] = []
+    for case in trial.cases:
+        try:
+            found.append(trial.run(case))
+        except Refused as refused:
+            found.append(_Raised(str(refused)))
+        found.append(tuple(gradients_of(trial, case).values()))
+    return found
+
+
+def _comparable(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether the first result has the right dtypes."""
+    mine, right = ([one.dtype for one in tensors_in(results[0])] for results in (some, others))
+    return mine == right
+
+
+def _alike(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    for one, other in zip(some, others, strict=True):
+        first, second = [*tensors_in(one)], [*tensors_in(other)]
+        if type(one) is not type(other) or len(first) != len(second):
+            return False
+        if not first and one != other:
+            return False
+        for a, b in zip(first, second, strict=True):
+            if a.shape != b.shape or a.dtype != b.dtype or not torch.allclose(a, b, equal_nan=True):
+                return False
+    return True
+
+
+# --- living mutants ------------------------------------------------------------------------------
+
+
+def waiting(text: str, mutants: Sequence[Mutant]) -> str:
+    """Living mutants as commented mistakes, each of which waits for a title and a hint."""
+    if not mutants:
+        return ""
+    lines = [*template("exercise/waiting.txt").splitlines()]
+    for mutant in mutants:
+        lines += ["#", f"# {_place(mutant)}"]
+        lines += (f"# {line}".rstrip() for line in _as_mistake(text, mutant).splitlines())
+    return "\n".join(lines) + "\n"
+
+
+def _place(mutant: Mutant) -> str:
+    """The line of a mutant's change, with the old text and the new text."""
+    line, _, change = mutant.id.partition("/L")[2].partition(":")
+    old, arrow, new = change.partition("->")
+    return f"line {line}: {old} becomes {new}" if arrow else f"line {line}: {change}"
+
+
+def _as_mistake(text: str, mutant: Mutant) -> str:
+    """The declaration of a mutant as a mistake, as a change if it is a small one."""
+    name = mutant.id.partition("/")[0]
+    slots = f'"{name}", "{TODO}", "{TODO}: what is wrong",\n    hint="{TODO}: a question",'
+    change = change_to(text, mutant.definition)
+    if change is None:
+        return f"@mistake(\n    {slots}\n)\n{mutant.definition}"
+    return f"mistake(\n    {slots}\n    change={written(change)},\n)"

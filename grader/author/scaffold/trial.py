@@ -1,0 +1,223 @@
+"""Runs a reference on drawn arguments; the sizes in its contract."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grader.author.scaffold.kinds import (
+    Kind,
+)
+from grader.course.contract import (
+    Binding,
+    Contract,
+    ContractBroken,
+    ContractError,
+    Parameter,
+    Signature,
+    TensorSpec,
+    bind,
+    check_result,
+)
+from grader.course.references import draw_weights
+from grader.course.tensors import Make
+from grader.testing.models import table_model
+
+OUTER = ("outer", "inner")  # the names of two sizes for ``...``
+Key = tuple[str, str]  # a function (or a module's method) and a parameter
+
+
+class Refused(Exception):
+    """The reference raises for an input, or its result is of no use; the text says why."""
+
+
+class NoNumbers(Refused):
+    """The result has NaN, since the reference does not take such numbers."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """The sizes and the other values with which the reference is called."""
+
+    sizes: Mapping[str, int]
+    values: Mapping[Key, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A reference with inputs that it takes."""
+
+    name: str
+    definition: Any
+    contract: Contract
+    kinds: Mapping[Key, Sequence[Kind]]  # of each tensor in a parameter
+    domains: Mapping[Key, Sequence[Any]]  # of parameters that are no tensors and no sizes
+    cases: Sequence[Case] = ()
+    evaluates: bool = False  # whether a module gives repeatable results in evaluation mode only
+
+    @property
+    def is_module(self) -> bool:
+        """Whether the reference is a module."""
+        return self.contract.forward is not None
+
+    @property
+    def signatures(self) -> Sequence[tuple[str, Signature]]:
+        """The signatures of the functions that a test calls, in order."""
+        if self.contract.forward is None:
+            return ((self.name, self.contract.call),)
+        return (("__init__", self.contract.call), ("forward", self.contract.forward))
+
+    @property
+    def parameters(self) -> Sequence[tuple[Key, Parameter]]:
+        """All parameters with their keys."""
+        return [
+            ((function, parameter.name), parameter)
+            for function, signature in self.signatures
+            for parameter in signature.parameters
+        ]
+
+    def is_size(self, parameter: Parameter) -> bool:
+        """Whether an int is the size of a dimension."""
+        return parameter.kind == "int" and parameter.name in names_of_sizes(self.contract)
+
+    # --- running ---------------------------------------------------------------------------------
+
+    def arguments(
+        self, case: Case, make: Make, dtype: torch.dtype = torch.float32
+    ) -> dict[Key, Any]:
+        """Draw the arguments of a case."""
+        found: dict[Key, Any] = {}
+        for key, parameter in self.parameters:
+            drawn = [
+                kind.draw(make, shape_of(spec, case.sizes), case.sizes, dtype)
+                for spec, kind in zip(parameter.specs, self.kinds.get(key, ()), strict=False)
+            ]
+            if parameter.kind == "tensor":
+                found[key] = drawn[0]
+            elif parameter.kind == "tensors":
+                found[key] = tuple(drawn)
+            elif parameter.kind == "model":
+                found[key] = table_model(make, vocab=7, context_length=9)
+            elif self.is_size(parameter):
+                found[key] = case.sizes[parameter.name]
+            else:
+                found[key] = case.values.get(key, self.domains[key][0])
+        return found
+
+    def call(
+        self,
+        arguments: Mapping[Key, Any],
+        dtype: torch.dtype = torch.float32,
+        weights: Callable[[nn.Module], object] | None = None,
+    ) -> Any:
+        """Call the reference; raise `Refused` if it raises, or gives NaN or nothing."""
+        (first, call), *rest = self.signatures
+        made = [arguments[first, parameter.name] for parameter in call.parameters]
+        torch.manual_seed(0)
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                result = self.definition(*made)
+                for function, signature in rest:
+                    assert isinstance(result, nn.Module)
+                    if weights is None:
+                        draw_weights(result, Make("trial", self.name, "weights"), "weights")
+                    else:
+                        weights(result)
+                    result.train(not self.evaluates).to(dtype)
+                    given = [arguments[function, one.name] for one in signature.parameters]
+                    result = result(*given)
+        except Exception as error:
+            raise Refused(f"{type(error).__name__}: {error}") from None
+        if any(bool(tensor.isnan().any()) for tensor in tensors_in(result)):
+            raise NoNumbers("the result has NaN")
+        if any(not tensor.numel() for tensor in tensors_in(result)):
+            raise Refused("the result is empty")
+        return result
+
+    def run(self, case: Case, dtype: torch.dtype = torch.float32) -> Any:
+        """Call the reference with the arguments of a case."""
+        return self.call(self.arguments(case, Make("trial", self.name, str(case)), dtype), dtype)
+
+    def takes(self, case: Case) -> bool:
+        """Whether the reference takes a case, with a result that keeps the contract."""
+        with suppress(Refused, ContractBroken, ContractError):
+            arguments = self.arguments(case, Make("trial", self.name, str(case)))
+            self.check(arguments, self.call(arguments))
+            return True
+        return False
+
+    def check(self, arguments: Mapping[Key, Any], result: Any) -> None:
+        """Raise `ContractBroken` or `ContractError` if a call breaks the contract."""
+        lists = [
+            [arguments[function, parameter.name] for parameter in signature.parameters]
+            for function, signature in self.signatures
+        ]
+        made = lists[0] if self.is_module else ()
+        binding: Binding = bind(self.contract, lists[-1], made, torch.float32)
+        check_result(self.name, self.signatures[-1][1], binding, result)
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+def names_of_sizes(contract: Contract) -> list[str]:
+    """The names of the sizes in a contract that can be chosen."""
+    found: dict[str, None] = {}
+    for signature in (contract.call, contract.forward):
+        if signature is None:
+            continue
+        specs = [spec for parameter in signature.parameters for spec in parameter.specs]
+        for spec in (*specs, *_specs_in(signature.returns)):
+            found |= dict.fromkeys(names_in(spec))
+    return list(found)
+
+
+def names_in(spec: TensorSpec) -> Iterator[str]:
+    """The names of the sizes in a tensor's shape."""
+    for dimension in spec.dimensions:
+        if dimension.variadic:
+            yield from OUTER
+            continue
+        for node in ast.walk(ast.parse(dimension.expression, mode="eval")):
+            if isinstance(node, ast.Name):
+                yield node.id
+
+
+def _specs_in(returns: Any) -> Iterator[TensorSpec]:
+    if isinstance(returns, TensorSpec):
+        yield returns
+    elif isinstance(returns, tuple):
+        for part in returns:
+            yield from _specs_in(part)
+
+
+def shape_of(spec: TensorSpec, sizes: Mapping[str, int]) -> list[int]:
+    """The sizes of a tensor's dimensions."""
+    return [eval(text, {}, dict(sizes)) for text in expressions(spec)]
+
+
+def expressions(spec: TensorSpec) -> list[str]:
+    """The expression of each dimension's size; ``...`` becomes two sizes."""
+    return [
+        text
+        for dimension in spec.dimensions
+        for text in (OUTER if dimension.variadic else [dimension.expression])
+    ]
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """All tensors in a result."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from tensors_in(part)
+    elif isinstance(value, dict):
+        yield from tensors_in(list(value.values()))

@@ -1,0 +1,319 @@
+"""`grader new exercise` writes what follows from a reference, and never overwrites an edit."""
+
+from __future__ import annotations
+
+import doctest
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from grader.author.courses import write_course
+from grader.author.scaffold.annotations import annotated
+from grader.author.scaffold.draft import Outcome, write_exercise
+from grader.author.scaffold.facts import facts_of
+from grader.author.scaffold.inputs import find_inputs
+from grader.author.scaffold.kinds import Integers, Uniform
+from grader.author.scaffold.source import read_source
+from grader.author.scaffold.trial import Trial
+from grader.author.scaffold.words import lines_of
+from grader.course.course import Course, load_course
+from grader.course.references import open_oracle
+from grader.course.statements import statement
+from grader.records.faults import CallError
+from grader.records.files import files_in
+from grader.sandbox.jails import Warm
+from tests.conftest import Grader, sharing
+
+# A function whose annotations name the dimensions, one with plain annotations, and a module.
+REFERENCES = '''
+import torch
+import torch.nn as nn
+from jaxtyping import Float
+from torch import Tensor
+
+HALF = 0.5
+
+
+def half(x):
+    return HALF * x
+
+
+def halfway(
+    a: Float[Tensor, "rows columns"], b: Float[Tensor, "columns"]
+) -> Float[Tensor, "rows columns"]:
+    """The middle between each row of a matrix and a vector."""
+    return half(a) + half(b)
+
+
+def shrink(x: torch.Tensor, by: float = 0.5, dim=-1):
+    """Subtract a part of the largest number.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any scores at all
+    """
+    largest = x.amax(dim=dim, keepdim=True)
+    return x - by * largest  # the largest keeps the other part
+
+
+class Gate(nn.Module):
+    """One linear map, weighed by another."""
+
+    def __init__(self, d_in: int, d_out: int):
+        super().__init__()
+        self.value = nn.Linear(d_in, d_out)
+        self.gate = nn.Linear(d_in, d_out)
+
+    def forward(self, x):
+        return self.value(x) * torch.sigmoid(self.gate(x))
+
+
+def at_places(x, ids):
+    return x.gather(1, ids[:, None]).squeeze(1)
+
+
+def pairs(a, b, k: int):
+    return (a[:, None] @ b[:, :, None]).repeat(1, k, 2)
+
+
+def documented(x, mask):
+    """Add up.
+
+    Args:
+        x: (batch, d_model), any numbers.
+        mask: a bool tensor of shape (batch, d_model).
+    """
+    return (x * mask).sum(dim=-1)
+
+
+def marked(ids, classes: int):
+    return ids[:, None] == torch.arange(classes)
+
+
+def best(x, k: int):
+    return x.sort(dim=-1, descending=True).values[:, :k].sum(dim=-1)
+
+
+def surprise(p):
+    return -(p * p.log()).sum(dim=-1)
+
+
+def unsaid(x):
+    return x
+'''
+EXAMPLES = {
+    "halfway": "",
+    "shrink": "shrink(torch.randn(3, 5))",
+    "Gate": "Gate(5, 3)(torch.randn(2, 5))",
+}
+
+
+class Made(NamedTuple):
+    """A course with an exercise of each kind, the outcomes, and the file of the references."""
+
+    course: Course
+    outcomes: Mapping[str, Outcome]
+    answers: Path
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("answers") / "answers.py"
+    path.write_text(REFERENCES, "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(warm: Warm, answers: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("new") / "course"
+    write_course(folder)
+    outcomes = {}
+    with sharing(warm):
+        for name, example in EXAMPLES.items():
+            course = load_course(folder / "exercises")
+            outcomes[name] = write_exercise(course, name, "middles", answers, example)
+    return Made(load_course(folder / "exercises"), outcomes, answers)
+
+
+def joined(text: str) -> str:
+    """A text in one line, and a signature without its line breaks."""
+    return " ".join(text.split()).replace("( ", "(").replace(", )", ",)")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_generated_tests_are_in_order_and_kill_most_mutants(made: Made, name: str) -> None:
+    findings = made.outcomes[name].findings
+    wrong = [f for f in findings if not f.well and "left for a person" not in f.text]
+    assert {f.kind for f in wrong} <= {"mutant"}, wrong
+    mutants = [f for f in findings if f.kind == "mutant"]
+    assert sum(f.well for f in mutants) >= 0.8 * len(mutants) > 0
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_person_is_told_what_is_left_to_write(made: Made, name: str) -> None:
+    shown = "\n".join(lines_of(name, made.outcomes[name]))
+    assert "3 hints" in shown
+    for part in ("the unit's title", "the formula", "Why", "Rules", "Source"):
+        assert part in shown
+
+
+def test_the_annotations_that_a_reference_lacks_come_from_the_example(made: Made) -> None:
+    text = made.course.reference_file("middles").read_text("utf-8")
+    matrix = 'Float[Tensor, "rows columns"]'
+    assert f"x: {matrix}, by: float = 0.5, dim: int = -1,) -> {matrix}:" in joined(text)
+    assert (
+        'def forward(self, x: Float[Tensor, "rows d_in"]) -> Float[Tensor, "rows d_out"]:' in text
+    )
+    assert "return x - by * largest  # the largest keeps the other part" in text
+
+
+def test_the_helpers_of_a_reference_come_with_it(made: Made) -> None:
+    text = made.course.reference_file("middles").read_text("utf-8")
+    assert text.count("HALF = 0.5") == text.count("def half(x):") == 1
+
+
+def test_a_statement_says_the_shapes_and_the_rules_that_hold(made: Made) -> None:
+    shrink, gate = statement(made.course, "shrink"), statement(made.course, "Gate")
+    assert shrink.computes.startswith("Subtract a part of the largest number.")
+    assert shrink.entries("Takes")["x"] == "(rows, columns), any scores at all."
+    assert {"dtype", "unchanged", "gradients"} <= {*shrink.rules}
+    assert [*gate.entries("Made with")] == ["d_in", "d_out"]
+    assert gate.parts["Returns"].strip() == "(rows, d_out): the result."
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_a_statement_is_what_the_reference_prints(made: Made, name: str) -> None:
+    names = {"torch": torch, name: open_oracle(made.course).definitions[name]}
+    text = statement(made.course, name).text
+    test = doctest.DocTestParser().get_doctest(text, names, name, None, None)
+    assert test.examples
+    assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+
+
+def test_running_again_changes_no_byte_and_says_so(
+    made: Made, grader: Grader, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(made.course.folder.parent, tmp_path / "course")
+    stub = folder / "exercises" / "middles.py"
+    stub.write_text(stub.read_text("utf-8").replace("Why: TODO: say", "Why: people say"), "utf-8")
+    before = {path: (folder / path).read_bytes() for path in files_in(folder)}
+    again = ("new", "exercise", "shrink", "--unit", "middles", "--from", made.answers)
+    ran = grader(*again, "--course", folder)
+    assert ran.code == 0, ran.err
+    assert {path: (folder / path).read_bytes() for path in files_in(folder)} == before
+    assert "written:" not in ran.out
+    assert "left as it was" in ran.out
+
+
+def test_only_what_is_missing_is_added(made: Made, warm: Warm, tmp_path: Path) -> None:
+    folder = shutil.copytree(made.course.folder.parent, tmp_path / "course")
+    checks = folder / "exercises" / "checks" / "test_middles.py"
+    checks.write_text('"""Mine."""\n', "utf-8")
+    with sharing(warm):
+        course = load_course(folder / "exercises")
+        outcome = write_exercise(course, "halfway", "middles", None)
+    assert [*outcome.written] == [checks]
+    assert checks.read_text("utf-8").startswith('"""Mine."""\n')
+    assert "def test_halfway_keeps_the_shape" in checks.read_text("utf-8")
+
+
+# --- what a reference says, and what an example adds ----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "example", "signature"),
+    [
+        (
+            "at_places",
+            "at_places(torch.randn(3, 5), torch.tensor([4, 0, 1]))",
+            'at_places(x: Float[Tensor, "rows columns"], ids: Int[Tensor, "rows"]) '
+            '-> Float[Tensor, "rows"]:',
+        ),
+        (
+            "pairs",
+            "pairs(torch.randn(3, 5), torch.randn(3, 5), 2)",
+            'a: Float[Tensor, "rows columns"], b: Float[Tensor, "rows columns"], k: int',
+        ),
+        (
+            "pairs",
+            "pairs(torch.randn(3, 5), torch.randn(3, 5), 2)",
+            '-> Float[Tensor, "rows k 2"]:',
+        ),
+        (
+            "documented",
+            "",
+            'x: Float[Tensor, "batch d_model"], mask: Bool[Tensor, "batch d_model"]',
+        ),
+    ],
+)
+def test_dimensions_are_named_by_equal_sizes_or_by_the_docstring(
+    answers: Path, name: str, example: str, signature: str
+) -> None:
+    source, *_ = annotated(read_source(answers, name), example)
+    assert signature in joined(source.text).replace(",)", ")")
+
+
+def inputs(answers: Path, name: str, example: str) -> Trial:
+    """The inputs that are found for a reference."""
+    _, definition, contract, given = annotated(read_source(answers, name), example)
+    return find_inputs(name, definition, contract, given)
+
+
+def test_a_size_bounds_integers_though_the_reference_tolerates_larger_ones(answers: Path) -> None:
+    trial = inputs(answers, "marked", "marked(torch.tensor([1, 3, 0]), 5)")
+    assert trial.kinds["marked", "ids"] == (Integers(0, "classes"),)
+
+
+def test_sizes_stay_above_an_int_that_counts_elements(answers: Path) -> None:
+    trial = inputs(answers, "best", "best(torch.randn(3, 7), 2)")
+    sizes = [size for case in trial.cases for size in case.sizes.values()]
+    assert max(trial.domains["best", "k"]) <= min(sizes)
+    assert facts_of(trial).ones == ("rows",)
+
+
+def test_numbers_are_those_for_which_no_result_is_nan(answers: Path) -> None:
+    trial = inputs(answers, "surprise", "surprise(torch.randn(3, 5).softmax(dim=-1))")
+    assert trial.kinds["surprise", "p"] == (Uniform(0.05, 0.95),)
+
+
+@pytest.mark.parametrize(
+    ("name", "example", "why"),
+    [
+        ("unsaid", "", 'show it with --example "unsaid(torch.randn(2, 5), …)"'),
+        ("missing", "", "does not define missing; it defines half, halfway"),
+        ("unsaid", "unsaid(", "is no Python"),
+        ("unsaid", "half(torch.ones(2))", "is no call of unsaid: write unsaid(…)"),
+        ("unsaid", "unsaid(torch.ones(2), 3)", "fails: TypeError: too many positional arguments"),
+        ("Gate", "Gate(5, 3)", "write Gate(…)(…)"),
+    ],
+)
+def test_too_little_is_refused_with_what_to_do(
+    answers: Path, name: str, example: str, why: str
+) -> None:
+    with pytest.raises(CallError) as refused:
+        annotated(read_source(answers, name), example)
+    assert why in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("unit_rows", "--unit", "other"), "unit_rows is an exercise of the unit vectors"),
+        (("new", "--unit", "unit_rows"), "unit_rows is an exercise: give the unit another name"),
+        (("no-name", "--unit", "vectors"), "NAME 'no-name' is no name of Python"),
+        (("gone", "--unit", "vectors"), "does not define gone; it defines unit_rows"),
+        (("gone", "--unit", "new"), "name the file of your reference with --from FILE"),
+    ],
+)
+def test_a_wrong_call_is_refused_in_one_line(
+    cold_grader: Grader, tmp_path: Path, options: tuple[str, ...], why: str
+) -> None:
+    write_course(tmp_path / "course")
+    ran = cold_grader("new", "exercise", *options, "--course", tmp_path / "course")
+    assert (ran.code, why in ran.err) == (2, True), ran.err
+    assert len(ran.err.strip().splitlines()) == 1
