@@ -132,7 +132,7 @@ def open_oracle(course: Course) -> LiveOracle:
     try:
         return LiveOracle(definitions, compile_contracts(definitions))
     except ContractError as error:
-        raise CallError(f"{course.solutions}: {error}") from None
+        raise CallError(str(error)) from None
 
 
 class LiveReference:
