@@ -294,7 +294,7 @@ def _described(value: Any, depth: int = 0) -> str:
         return f"{tuple(value.shape)} {dtype}{device}"
     if issubclass(kind, np.ndarray):
         plain = np.ndarray.view(value, np.ndarray)
-        return f"{plain.shape} {plain.dtype} array"
+        return f"{plain.shape if plain.ndim else plain} {plain.dtype} array"
     if value is None or kind in (bool, float, complex, torch.dtype, torch.Size):
         return str(tuple(value) if kind is torch.Size else value)
     if kind is int:
