@@ -259,8 +259,8 @@ def check_result(name: str, signature: Signature, binding: Binding, value: Any) 
     try:
         return settled(signature.returns, value, check)
     except Misfit as misfit:
-        odd = next(oddities(misfit.value), None)
-        if misfit.form == ANYTHING and odd is not None:
+        if misfit.form == ANYTHING:
+            odd = next(oddities(misfit.value))
             what = named_place(misfit.place, name, "result") if misfit.place else f"{name}'s result"
             raise ContractBroken(
                 f"{what} holds {odd.what}, which cannot leave your code: use {SENDABLE}"

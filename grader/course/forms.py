@@ -256,7 +256,7 @@ def settled(
     parts = form.parts
     match form.kind:
         case "anything":
-            if next(oddities(value), None) is None:
+            if exact or next(oddities(value), None) is None:
                 return value
         case "float" | "int" | "bool":
             number = value if exact else _number(value)

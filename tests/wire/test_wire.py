@@ -163,7 +163,11 @@ def test_a_subclass_of_tensor_arrives_as_a_plain_tensor_unasked(disguise: Any) -
         set(),
         [[[[[[[[1]]]]]]]],
     ],
-    ids=repr,
+    ids=lambda value: (
+        f"{type(value).__name__} of {len(value)}"
+        if isinstance(value, set | frozenset)
+        else repr(value)
+    ),
 )
 def test_numbers_strings_none_and_nests_of_them_arrive_as_they_were(value: Any) -> None:
     arrived = crossed(value)
