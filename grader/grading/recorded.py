@@ -238,7 +238,8 @@ def _unknown(name: str, make: Make) -> CallError:
 def _alike(ours: Any, theirs: Any) -> bool:
     """Whether two values are equal, up to rounding; they may be nested tuples, lists or dicts."""
     if isinstance(ours, np.ndarray):
-        return isinstance(theirs, np.ndarray) and _alike(*map(torch.from_numpy, (ours, theirs)))
+        arrays = isinstance(theirs, np.ndarray | np.generic)
+        return arrays and _alike(*(torch.from_numpy(np.array(one)) for one in (ours, theirs)))
     if isinstance(ours, Tensor):
         return (
             isinstance(theirs, Tensor)

@@ -110,7 +110,8 @@ def _assert_numbers_agree(
         theirs.shape == ours.shape,
         f"{what}: expected shape {tuple(ours.shape)}, got {tuple(theirs.shape)}",
     )
-    assert_that(theirs.dtype == ours.dtype, f"{what}: expected {ours.dtype}, got {theirs.dtype}")
+    wanted, got = (str(one.dtype).removeprefix("torch.") for one in (ours, theirs))
+    assert_that(got == wanted, f"{what}: expected {wanted} values, got {got}")
     assert_that(
         theirs.device == ours.device,
         f"{what}: expected values, got a tensor on device {theirs.device}, which has none",

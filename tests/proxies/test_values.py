@@ -214,7 +214,7 @@ def test_the_changed_argument_is_named_whatever_the_order_of_the_students_parame
         ({1: 2}, {1: 3}, "the result 1: expected 3, got 2"),
         ({"1": 2}, {1: 2}, "the result: expected the keys [1], got ['1']"),
         ({"a": ROWS}, {"a": ROWS + 1}, "the result 'a': off by one: each column holds"),
-        (ROWS.astype(np.float32), ROWS, "expected torch.float64, got torch.float32"),
+        (ROWS.astype(np.float32), ROWS, "the result: expected float64 values, got float32"),
     ],
 )
 def test_values_that_differ_are_told_in_words(theirs: Any, ours: Any, told: str) -> None:
