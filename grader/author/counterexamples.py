@@ -253,9 +253,10 @@ _TOO_SMALL = object()
 def _of_size(parameter: Parameter, value: Any, binding: Binding) -> Any:
     if parameter.kind == "int" and type(value) is int:
         return binding.sizes[parameter.name]
-    if parameter.kind == "tensor" and isinstance(value, Tensor) and parameter.specs:
+    dimensions = parameter.specs[0].dimensions if parameter.kind == "tensor" else None
+    if dimensions is not None and isinstance(value, Tensor):
         try:
-            _, shape = expected_shape(parameter.specs[0], binding)
+            _, shape = expected_shape(dimensions, binding)
         except ContractError:
             return _TOO_SMALL
         if len(shape) != value.dim() or any(a > b for a, b in zip(shape, value.shape, strict=True)):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from grader.course.contract import Contract, Parameter, Signature, TensorSpec
+from grader.course.contract import Contract, Parameter, Signature
+from grader.course.forms import TensorSpec
 from grader.course.statements import (
     BUILT_IN,
     EXAMPLE,
@@ -63,8 +64,7 @@ def faults(
         yield from _differs(stated.entries(MADE_WITH), MADE_WITH, contract.call)
     called = contract.forward or contract.call
     yield from _differs(stated.entries(TAKES), TAKES, called)
-    wanted = called.returns if isinstance(called.returns, tuple) else (called.returns,)
-    if unsaid := _unsaid(stated.parts.get(GIVES, ""), wanted):
+    if unsaid := _unsaid(stated.parts.get(GIVES, ""), Parameter(GIVES, called.returns)):
         yield f"{GIVES} does not say {unsaid}"
 
 
@@ -74,13 +74,14 @@ def _differs(entries: Mapping[str, str], part: str, signature: Signature) -> Ite
         yield f"{part} lists {', '.join(entries) or 'nothing'}, but the reference takes {names}"
         return
     for parameter in signature.parameters:
-        text = entries[parameter.name]
-        unsaid = _unsaid(text, parameter.specs) or _unsaid_kind(text, parameter)
-        if unsaid:
+        if unsaid := _unsaid(entries[parameter.name], parameter):
             yield f"{part}: {parameter.name} does not say {unsaid}"
 
 
-def _unsaid_kind(text: str, parameter: Parameter) -> str:
+def _unsaid(text: str, parameter: Parameter) -> str:
+    """The first shape or type that a text should say and does not; empty if it says all."""
+    if unsaid := _unsaid_shape(text, parameter.specs):
+        return unsaid
     if parameter.kind == "int" and not re.search(r"\bint\b", text):
         return "int"
     if parameter.kind == "model" and "nn.Module" not in text:
@@ -90,17 +91,11 @@ def _unsaid_kind(text: str, parameter: Parameter) -> str:
     return ""
 
 
-def _unsaid(text: str, wanted: Sequence[object]) -> str:
-    """The first wanted shape or type that a text lacks, if read in order; empty if it has all."""
+def _unsaid_shape(text: str, wanted: Sequence[TensorSpec]) -> str:
+    """The first wanted shape that a text lacks, if read in order; empty if it has all."""
     text = re.sub(r",?\s*\)", ")", " ".join(text.split()))
     for spec in wanted:
-        if isinstance(spec, tuple):
-            if unsaid := _unsaid(text, spec):
-                return unsaid
-            continue
-        if spec == "int" and not re.search(r"\bint\b", text):
-            return "int"
-        if not isinstance(spec, TensorSpec):
+        if spec.dimensions is None:
             continue
         kind = "" if spec.kind == "float" else f"{spec.kind} "
         before, found, after = text.partition(f"{kind}{spec}")

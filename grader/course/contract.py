@@ -10,21 +10,45 @@ from __future__ import annotations
 import ast
 import inspect
 import operator
-import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from grader.course.forms import (
+    ANY,
+    ANYTHING,
+    BOOL,
+    FLOAT,
+    INT,
+    NOTHING,
+    NUMBERS,
+    Array,
+    Dimension,
+    Form,
+    Misfit,
+    Place,
+    TensorSpec,
+    Unsupported,
+    ValueSpec,
+    describe,
+    dtype_of,
+    form_of,
+    named_place,
+    oddities,
+    parsed,
+    settled,
+    specs_of,
+    wanted,
+)
 from grader.records.rows import counted
 from grader.wire.models import TableModel, UnsuitableModel, layers_of
-
-# The kinds of elements with the dtype that a result must have; a name of a dtype is a kind, too.
-FLOAT, BOOL, INT = "float", "bool", "int"
+from grader.wire.payload import DTYPES, SENDABLE
 
 
 class ContractBroken(AssertionError):
@@ -36,58 +60,35 @@ class ContractError(Exception):
 
 
 @dataclass(frozen=True)
-class Dimension:
-    """An axis of a tensor: a name, an expression such as ``num_heads*head_dim``, or ``...``."""
-
-    label: str
-    expression: str
-
-    @property
-    def variadic(self) -> bool:
-        """Whether the dimension is ``...``, which matches any number of leading dimensions."""
-        return self.label == "..."
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """The form of a tensor: its dimensions, and the kind of its elements.
-
-    A result of the kind `FLOAT` has the dtype of the inputs, and one of the kind `INT` has int64.
-    Any other kind is the name of a dtype, such as ``float64``.
-    """
-
-    dimensions: tuple[Dimension, ...]
-    kind: str
-
-    @property
-    def whole(self) -> bool:
-        """Whether the elements are integers."""
-        return self.kind.removeprefix("u").startswith(INT)
-
-    def __str__(self) -> str:
-        return "(" + ", ".join(dimension.label for dimension in self.dimensions) + ")"
-
-
-Tensors = tuple[TensorSpec, ...]  # several tensors in a tuple or a list
-# The form of a result, or of a part of a result; None allows any value.
-Nested = TensorSpec | None | tuple[TensorSpec | Tensors | None, ...]
-
-
-@dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function: a tensor, several tensors, an int, a model, or another value.
+    """A parameter of a function, and the form of its argument.
 
-    Each tensor has a spec; a parameter has several specs if it takes a tuple of tensors, such as a
-    cache of keys and values. An int may be the size of a dimension. A model is annotated as
-    `nn.Module`, and consists of the layers of `grader.wire.models`. Batches are annotated as an
-    `Iterable` or `Iterator`: a test passes a list, and the function gets a generator.
+    An int may be the size of a dimension. A model is annotated as `nn.Module` and comes from
+    `grader.wire.models`.
     """
 
     name: str
-    kind: Literal["tensor", "tensors", "int", "model", "batches", "other"]
-    specs: Tensors = ()
+    form: Form = ANYTHING
     optional: bool = False
-    nullable: bool = False  # None may be passed instead of tensors
+
+    @property
+    def kind(self) -> str:
+        """The kind of value to pass, apart from None: ``tensor``, or a kind of `ValueSpec`."""
+        parts = self.form.parts if self.nullable and isinstance(self.form, ValueSpec) else ()
+        some = [part for part in parts if part != NOTHING]
+        form = some[0] if len(some) == 1 else self.form
+        return "tensor" if isinstance(form, TensorSpec) else form.kind
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """The forms of the tensors to pass, in order."""
+        return tuple(specs_of(self.form))
+
+    @property
+    def nullable(self) -> bool:
+        """Whether None may be passed in place of a value."""
+        form = self.form
+        return isinstance(form, ValueSpec) and form.kind == "either" and NOTHING in form.parts
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Signature:
     """A function's parameters in order, and the form of its result."""
 
     parameters: tuple[Parameter, ...]
-    returns: Nested | Literal["mapping", "int", "nothing", "anything"] = "anything"
+    returns: Form = ANYTHING
 
 
 @dataclass(frozen=True)
@@ -125,87 +126,41 @@ def compile_contract(name: str, reference: Any) -> Contract:
         return Contract(name, "module", made, called)
     if inspect.isfunction(reference):
         return Contract(name, "function", _signature(name, reference, method=False))
-    raise ContractError(f"{name}: a reference is a function or an nn.Module class")
+    file = getattr(inspect.getmodule(reference), "__file__", None)
+    where = f"{file}: {name}" if file else name
+    raise ContractError(f"{where}: a reference is a function or an nn.Module class")
 
 
 def _signature(name: str, function: Callable[..., Any], method: bool) -> Signature:
     parameters = list(inspect.signature(function).parameters.values())[1 if method else 0 :]
-    hints = typing.get_type_hints(function)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno}: {name}" if code else name
     try:
-        found = tuple(_parameter(parameter, hints[parameter.name]) for parameter in parameters)
-    except KeyError as error:
-        raise ContractError(f"{name}: parameter {error} has no annotation") from None
-    returned = hints.get("return")
-    if inspect.isclass(returned) and issubclass(returned, nn.Module):
+        hints = typing.get_type_hints(function)
+    except (NameError, TypeError) as error:
+        raise ContractError(f"{where}: an annotation cannot be read: {error}") from None
+
+    def form(part: str, hint: Any) -> Form:
+        try:
+            return form_of(hint)
+        except Unsupported as error:
+            raise ContractError(f"{where}: {part}: {error}") from None
+
+    found = []
+    for one in parameters:
+        if one.name not in hints:
+            raise ContractError(f"{where}: parameter '{one.name}' has no annotation")
+        optional = one.default is not inspect.Parameter.empty
+        part = f"parameter {one.name}"
+        found.append(Parameter(one.name, form(part, hints[one.name]), optional))
+    result = form("the result", hints.get("return", Any))
+    if isinstance(result, ValueSpec) and result.kind in ("model", "batches"):
         raise ContractError(
-            f"{name} returns a module, which cannot be sent: annotate None, and let the function "
-            "change the model that it is given; a test then reads the weights of its own model"
+            f"{where}: the result: modules and generators cannot be sent: return a list, or "
+            "annotate None and let the function change the model that it is given; a test then "
+            "reads the weights of its own model"
         )
-    return Signature(found, _returns(returned))
-
-
-ITERABLES = (Iterable, Iterator)  # typing's own names for them have these as origin
-
-
-def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
-    optional = parameter.default is not inspect.Parameter.empty
-    specified, nullable = _specified(hint)
-    if isinstance(specified, TensorSpec):
-        return Parameter(parameter.name, "tensor", (specified,), optional, nullable)
-    if specified is not None:
-        return Parameter(parameter.name, "tensors", specified, optional, nullable)
-    if inspect.isclass(hint) and issubclass(hint, nn.Module):
-        return Parameter(parameter.name, "model", (), optional)
-    if hint in ITERABLES or typing.get_origin(hint) in ITERABLES:
-        return Parameter(parameter.name, "batches", (), optional)
-    return Parameter(parameter.name, "int" if hint is int else "other", (), optional)
-
-
-def _specified(hint: Any) -> tuple[TensorSpec | Tensors | None, bool]:
-    """The specs of the tensors in an annotation, if any, and whether the value may be None."""
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        found = [spec for part in typing.get_args(hint) if (spec := _specified(part)[0])]
-        return (found[0] if len(found) == 1 else None), True
-    if typing.get_origin(hint) is tuple:
-        parts = [_specified(part)[0] for part in typing.get_args(hint)]
-        single = [part for part in parts if isinstance(part, TensorSpec)]
-        return (tuple(single) if len(single) == len(parts) else None), False
-    if not hasattr(hint, "dim_str"):
-        return None, False
-    named = (text.partition("=") for text in hint.dim_str.split())
-    dimensions = (Dimension(label, expression or label) for label, _, expression in named)
-    return TensorSpec(tuple(dimensions), _kind(hint)), False
-
-
-# The annotations that allow several dtypes, by what the names of these dtypes begin with.
-_FAMILIES = {FLOAT: ("float", "bfloat"), BOOL: ("bool",), INT: ("int",)}
-
-
-def _kind(hint: Any) -> str:
-    """The kind of elements that a jaxtyping annotation names; else `ContractError`."""
-    dtypes = hint.dtypes if isinstance(hint.dtypes, tuple) else ()  # Shaped has no list of dtypes
-    if len(dtypes) > 1:
-        for kind, beginnings in _FAMILIES.items():
-            if all(name.startswith(beginnings) for name in dtypes):
-                return kind
-    elif dtypes and isinstance(getattr(torch, dtypes[0], None), torch.dtype):
-        return INT if dtypes[0] == "int64" else str(dtypes[0])
-    raise ContractError(
-        f"{hint.__name__}: use Float, Int or Bool, or one dtype of torch, such as Float64"
-    )
-
-
-def _returns(hint: Any) -> Any:
-    if typing.get_origin(hint) is tuple:
-        parts = [_specified(part)[0] for part in typing.get_args(hint)]
-        return tuple(parts) if any(parts) else "anything"
-    if typing.get_origin(hint) is dict:
-        return "mapping"
-    if hint is int:
-        return "int"
-    if hint is types.NoneType:
-        return "nothing"
-    return _specified(hint)[0] or "anything"
+    return Signature(tuple(found), result)
 
 
 # --- checking ------------------------------------------------------------------------------------
@@ -233,175 +188,152 @@ def bind(
     the module's parameters, which is also the results' dtype if all inputs are integers. The
     arguments come from a test; raises `ContractError` if they break the contract.
     """
-    pairs = list(zip(contract.call.parameters, made_with, strict=False))
     signature = contract.call if contract.kind == "function" else contract.forward
     assert signature is not None
-    fits(signature, arguments, contract.name)
-    pairs += zip(signature.parameters, arguments, strict=False)
+    tensors = fits(contract.call, made_with, contract.name) if made_with else []
+    tensors += fits(signature, arguments, contract.name)
     sizes: dict[str, int] = {}
     leading: tuple[int, ...] | None = None
     dtype = None
     device = "cpu"
-    for parameter, value in pairs:
-        if parameter.kind == "int" and type(value) is int:
+    pairs = [*zip(contract.call.parameters, made_with, strict=False)]
+    for parameter, value in (*pairs, *zip(signature.parameters, arguments, strict=False)):
+        if parameter.kind == INT and type(value) is int:
             sizes[parameter.name] = value
-        for spec, tensor in _with_specs(parameter, value):
-            names = [d for d in spec.dimensions if not d.variadic]
-            exact = len(names) == len(spec.dimensions)
-            if len(names) > tensor.dim() or (exact and len(names) != tensor.dim()):
+    for name, spec, tensor in tensors:
+        shape = tuple(tensor.shape)
+        names = [d for d in spec.dimensions or () if not d.variadic]
+        exact = spec.dimensions is not None and len(names) == len(spec.dimensions)
+        if len(names) > len(shape) or (exact and len(names) != len(shape)):
+            raise ContractError(f"{contract.name}: {name} has shape {shape}")
+        if spec.dimensions and not exact and leading is None:
+            leading = shape[: len(shape) - len(names)]
+        for dimension, size in zip(reversed(names), reversed(shape), strict=False):
+            known = sizes.setdefault(dimension.label, size)
+            if known != size and spec.kind != BOOL:  # masks may broadcast
                 raise ContractError(
-                    f"{contract.name}: {parameter.name} has shape {tuple(tensor.shape)}"
+                    f"{contract.name}: {dimension.label} is {known} and also {size}"
                 )
-            if not exact and leading is None:
-                leading = tuple(tensor.shape[: tensor.dim() - len(names)])
-            for dimension, size in zip(reversed(names), reversed(tensor.shape), strict=False):
-                known = sizes.setdefault(dimension.label, size)
-                if known != size and spec.kind != BOOL:  # masks may broadcast
-                    raise ContractError(
-                        f"{contract.name}: {dimension.label} is {known} and also {size}"
-                    )
-            if tensor.is_floating_point() and dtype is None:
-                dtype = tensor.dtype
-            if tensor.device.type != "cpu":
-                device = tensor.device.type
+        held = dtype_of(tensor)
+        if dtype is None and held is not None and held.is_floating_point:
+            dtype = held
+        if isinstance(tensor, Tensor) and tensor.device.type != "cpu":
+            device = tensor.device.type
     for parameter in signature.parameters:
         # If an argument such as a cache is None, dimensions that no other argument has get size 0.
         for spec in parameter.specs if parameter.nullable else ():
-            for dimension in spec.dimensions:
+            for dimension in spec.dimensions or ():
                 sizes.setdefault(dimension.label, 0)
     return Binding(sizes, leading or (), dtype or weights, device)
 
 
-def _with_specs(parameter: Parameter, value: Any) -> Iterator[tuple[TensorSpec, Tensor]]:
-    """The tensors in an argument, each with its spec."""
-    values = value if isinstance(value, (tuple, list)) else [value]
-    for spec, tensor in zip(parameter.specs, values, strict=False):
-        if isinstance(tensor, Tensor):
-            yield spec, tensor
+def fits(
+    signature: Signature, arguments: Sequence[Any], name: str
+) -> list[tuple[str, TensorSpec, Tensor | Array]]:
+    """The tensors in a test's arguments, each with its parameter's name and its form.
 
-
-def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
-    """Raise `ContractError` if a test's arguments break the contract."""
+    Raises `ContractError` if the arguments break the contract.
+    """
     needed = [parameter for parameter in signature.parameters if not parameter.optional]
     if not len(needed) <= len(arguments) <= len(signature.parameters):
-        wanted = counted(len(needed), "argument")
-        raise ContractError(f"{name} takes {wanted}, got {len(arguments)}")
+        takes = counted(len(needed), "argument")
+        raise ContractError(f"{name} takes {takes}, got {len(arguments)}")
+    found: list[tuple[str, TensorSpec, Tensor | Array]] = []
     for parameter, value in zip(signature.parameters, arguments, strict=False):
-        if value is None and parameter.nullable:
-            continue
-        if parameter.kind == "tensor" and not isinstance(value, Tensor):
-            raise ContractError(f"{name}: {parameter.name} is a tensor, not {describe(value)}")
-        if parameter.kind == "tensors" and (
-            not isinstance(value, (tuple, list))
-            or [type(part) for part in value] != [Tensor] * len(parameter.specs)
-        ):
-            wanted = counted(len(parameter.specs), "tensor")
-            raise ContractError(f"{name}: {parameter.name} is {wanted}, not {describe(value)}")
-        if parameter.kind == "model":
-            _require_suitable(f"{name}: {parameter.name}", value)
-        if parameter.kind == "batches" and not isinstance(value, (tuple, list)):
-            raise ContractError(
-                f"{name}: {parameter.name} is a list or a tuple here, not {describe(value)}: the "
-                "function gets a generator of its items"
-            )
-        if parameter.kind == "int" and type(value) is not int:
-            raise ContractError(f"{name}: {parameter.name} is an int, not {describe(value)}")
 
+        def note(_: Place, spec: TensorSpec, tensor: Any, to: str = parameter.name) -> None:
+            found.append((to, spec, tensor))
 
-def _require_suitable(what: str, model: Any) -> None:
-    """Raise `ContractError` unless a model can be sent to a student's process."""
-    if not isinstance(model, nn.Module):
-        raise ContractError(f"{what} is a small_model or a table_model, not {describe(model)}")
-    if not isinstance(model, TableModel):
         try:
-            layers_of(model)
-        except UnsuitableModel as error:
-            raise ContractError(f"{what}: {error}") from None
+            settled(parameter.form, value, note, exact=True)
+        except Misfit as misfit:
+            what = named_place(misfit.place, parameter.name, "item")
+            told = f"is {wanted(misfit.form)}, not {describe(misfit.value)}"
+            raise ContractError(f"{name}: {what} {told}") from None
+        if parameter.kind == "model" and isinstance(value, nn.Module):
+            _require_suitable(f"{name}: {parameter.name}", value)
+    return found
 
 
-def check_result(name: str, signature: Signature, binding: Binding, value: Any) -> None:
-    """Raise `ContractBroken`, with a message for the student, if a result breaks the contract."""
-    returns = signature.returns
-    if not isinstance(returns, str):
-        _check_nest(name, (), returns, binding, value)
-    elif returns == "mapping" and not isinstance(value, dict):
-        raise ContractBroken(f"{name} should return a dictionary, got {describe(value)}")
-    elif returns == "int" and not _is_whole(value):
-        got = _returned(value)
-        if isinstance(value, Tensor):
-            got += f" with {_dtype(value.dtype)} values"
-        raise ContractBroken(f"{name} should return an int, got {got}")
+def _require_suitable(what: str, model: nn.Module) -> None:
+    """Raise `ContractError` unless a model can be sent to a student's process."""
+    try:
+        _ = isinstance(model, TableModel) or layers_of(model)
+    except UnsuitableModel as error:
+        raise ContractError(f"{what}: {error}") from None
 
 
-def _is_whole(value: Any) -> bool:
-    """Whether a value is an integer, or a tensor of integers without dimensions."""
-    if isinstance(value, Tensor):
-        whole = not (value.is_floating_point() or value.dtype == torch.bool)
-        return whole and value.dim() == 0 and value.device.type != "meta"
-    return type(value) is int
+def check_result(name: str, signature: Signature, binding: Binding, value: Any) -> Any:
+    """Check a result, and return it, with numbers of Python where the contract promises numbers.
 
+    Raises `ContractBroken`, with a message for the student, if the result breaks the contract.
+    """
 
-def _check_nest(
-    name: str, place: tuple[int, ...], spec: Nested, binding: Binding, value: Any
-) -> None:
-    """Check a part of a result; `place` ``(2, 1)`` means the first part of the second part."""
-    numbers = ".".join(map(str, place))
-    what = f"result {numbers} of {name} should be" if place else f"{name} should return"
-    if spec is None:
-        if (odd := next(_oddities(value), None)) is not None:
+    def check(place: Place, spec: TensorSpec, tensor: Any) -> None:
+        _check_tensor(_should(name, place), spec, binding, tensor)
+
+    try:
+        return settled(signature.returns, value, check)
+    except Misfit as misfit:
+        if misfit.form == ANYTHING:
+            odd = next(oddities(misfit.value))
+            what = named_place(misfit.place, name, "result") if misfit.place else f"{name}'s result"
             raise ContractBroken(
-                f"result {numbers} of {name} holds {odd}, which cannot be kept for the next call: "
-                "use tensors, numbers, strings and None, in tuples, lists and dictionaries"
-            )
-        return
-    if isinstance(spec, TensorSpec):
-        _check_tensor(what, spec, binding, value)
-        return
-    if not isinstance(value, (tuple, list)) or len(value) != len(spec):
-        wanted = "tensors" if all(isinstance(part, TensorSpec) for part in spec) else "values"
-        raise ContractBroken(f"{what} {len(spec)} {wanted}, got {_returned(value)}")
-    for number, (inner, part) in enumerate(zip(spec, value, strict=True), start=1):
-        _check_nest(name, (*place, number), inner, binding, part)
+                f"{what} holds {odd.what}, which cannot leave your code: use {SENDABLE}"
+            ) from None
+        should = f"{_should(name, misfit.place)} {wanted(misfit.form)}"
+        raise ContractBroken(f"{should}, got {_returned(misfit)}") from None
 
 
-def _oddities(value: Any) -> Iterator[str]:
-    """Descriptions of the values in a result that could not be sent to this process."""
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _oddities(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _oddities(item)
-    elif hasattr(value, "what"):
-        yield describe(value)
+def _should(name: str, place: Place) -> str:
+    return f"{named_place(place, name, 'result')} should {'be' if place else 'return'}"
 
 
-def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> None:
-    if not isinstance(value, Tensor):
-        raise ContractBroken(f"{what} a tensor, got {_returned(value)}")
-    labels, sizes = expected_shape(spec, binding)
-    if tuple(value.shape) != sizes:
-        raise ContractBroken(f"{what} {shape_message(labels, sizes, tuple(value.shape))}")
+def _returned(misfit: Misfit) -> str:
+    """A value that breaks the contract, with a guess at the reason."""
+    form, value = misfit.form, misfit.value
+    told = describe(value)
+    if value is None:
+        return f"{told}: is there a `return` at the end?"
+    if isinstance(form, TensorSpec):
+        if form.array and isinstance(value, Tensor):
+            return f"{told}: use NumPy, not torch, or convert it with .numpy()"
+        if not form.array and isinstance(value, np.ndarray):
+            return f"{told}: use torch, not NumPy, or convert it with torch.from_numpy"
+    elif form.kind in NUMBERS and isinstance(value, Tensor | np.ndarray):
+        told += f" with {_dtype(dtype_of(value))} values"
+    return told
+
+
+def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Tensor | Array) -> None:
+    if spec.dimensions is not None:
+        labels, sizes = expected_shape(spec.dimensions, binding)
+        if tuple(value.shape) != sizes:
+            raise ContractBroken(f"{what} {shape_message(labels, sizes, tuple(value.shape))}")
     kept = spec.kind == FLOAT and binding.dtype is not None
-    floating = binding.dtype or torch.get_default_dtype()
-    usual = {FLOAT: floating, BOOL: torch.bool, INT: torch.int64}
-    expected = usual.get(spec.kind) or getattr(torch, spec.kind)
-    if value.dtype != expected:
+    usual = torch.float64 if spec.array else torch.get_default_dtype()
+    families = {FLOAT: binding.dtype or usual, BOOL: torch.bool, INT: torch.int64}
+    got = dtype_of(value)
+    expected = families.get(spec.kind) or (got if spec.kind == ANY else DTYPES[spec.kind])
+    if got != expected:
         raise ContractBroken(
-            f"{what} {_dtype(expected)} values, got {_dtype(value.dtype)}"
+            f"{what} {_dtype(expected)} values, got {_dtype(got)}"
             + (": the result should have the input's dtype" if kept else "")
         )
-    if value.device.type != binding.device:
+    device = value.device.type if isinstance(value, Tensor) else "cpu"
+    if device != binding.device:
         raise ContractBroken(
-            f"{what} a tensor on device {binding.device}, like the input, got {value.device.type}"
+            f"{what} a tensor on device {binding.device}, like the input, got {device}"
         )
 
 
-def expected_shape(spec: TensorSpec, binding: Binding) -> tuple[list[str], tuple[int, ...]]:
+def expected_shape(
+    dimensions: Sequence[Dimension], binding: Binding
+) -> tuple[list[str], tuple[int, ...]]:
     """The labels and sizes of the dimensions that a result must have."""
     labels: list[str] = []
     sizes: list[int] = []
-    for dimension in spec.dimensions:
+    for dimension in dimensions:
         if dimension.variadic:
             labels += ["..."] * len(binding.leading)
             sizes += binding.leading
@@ -460,26 +392,7 @@ def _guess(labels: Sequence[str], sizes: tuple[int, ...], got: tuple[int, ...]) 
     return ""
 
 
-def describe(value: Any) -> str:
-    """A short description of a value, for messages."""
-    if value is None:
-        return "None"
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    if hasattr(value, "what"):
-        return str(value.what)
-    if isinstance(value, (tuple, list)):
-        return f"a {type(value).__name__} of {counted(len(value), 'item')}"
-    if isinstance(value, dict):
-        return f"a dictionary of {len(value)} entries"
-    return f"{type(value).__name__} {str(value)[:40]!r}"
-
-
-def _returned(value: Any) -> str:
-    return describe(value) + (": is there a `return` at the end?" if value is None else "")
-
-
-def _dtype(dtype: torch.dtype) -> str:
+def _dtype(dtype: torch.dtype | None) -> str:
     return str(dtype).removeprefix("torch.")
 
 
@@ -500,12 +413,7 @@ def _evaluate(expression: str, sizes: Mapping[str, int]) -> int:
                 return _OPERATORS[type(op)](value(left), value(right))
         raise ContractError(f"no size for {expression!r}; known are {', '.join(sizes)}")
 
-    return value(_parsed(expression))
-
-
-@lru_cache(maxsize=1024)
-def _parsed(expression: str) -> ast.expr:
-    return ast.parse(expression, mode="eval").body
+    return value(parsed(expression))
 
 
 # --- calling a student's function whose parameters have another order ----------------------------

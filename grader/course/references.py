@@ -26,7 +26,7 @@ from torch import nn
 
 from grader import wire
 from grader.course.contract import Contract, ContractError, compile_contract, fits
-from grader.course.course import Course, defined, not_imported, parsed, undefined
+from grader.course.course import Course, not_imported, parsed, undefined
 from grader.course.tensors import Make
 from grader.records.faults import CallError
 
@@ -133,9 +133,8 @@ def open_oracle(course: Course) -> LiveOracle:
         definitions[name] = getattr(modules[unit], name)
         try:
             contracts[name] = compile_contract(name, definitions[name])
-        except ContractError as error:
-            line = defined(path)[name].lineno if name in defined(path) else 1
-            raise CallError(f"{path}:{line}: {error}") from None
+        except ContractError as error:  # it begins with file and line
+            raise CallError(str(error)) from None
     return LiveOracle(definitions, contracts)
 
 

@@ -31,6 +31,8 @@ LARGE, MOST_LARGE = 2**20, 2**5
 class Make:
     """Draws the tensors for a case of a test: ``make.normal(batch=2, tokens=5)``.
 
+    For a NumPy array, add ``.numpy()``, or ``.double().numpy()`` for float64.
+
     The names of the sizes, such as ``batch``, are for the reader; they do not change the numbers.
     """
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from grader.course.contract import Contract, Signature, TensorSpec
+from grader.course.contract import Contract, Signature
+from grader.course.forms import TensorSpec, specs_of
 from grader.proxies.facts import LIFT, Fact, Facts, Kind
 
 MOST_TOLD = 2  # the most sentences on one answer
@@ -50,10 +51,7 @@ class _Words:
         return _label(specs[0] if specs else None, axis)
 
     def _axis_out(self, axis: int) -> str:
-        returns = self._signature.returns
-        while isinstance(returns, tuple) and returns:
-            returns = returns[0]
-        return _label(returns if isinstance(returns, TensorSpec) else None, axis)
+        return _label(next(specs_of(self._signature.returns), None), axis)
 
     def _of(self, *kinds: Kind) -> list[Fact]:
         return sorted(fact for fact in self.wrong if fact.kind in kinds)
@@ -227,7 +225,7 @@ class _Words:
 
 def _label(spec: TensorSpec | None, axis: int) -> str:
     """The name of the axis with this negative index; `LEADING` in or before a variadic group."""
-    if spec is not None and -axis <= len(spec.dimensions):
+    if spec is not None and spec.dimensions and -axis <= len(spec.dimensions):
         dimension = spec.dimensions[axis]
         if not any(d.variadic for d in spec.dimensions[axis:]):
             return dimension.label

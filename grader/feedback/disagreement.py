@@ -56,6 +56,8 @@ def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
 
 def _distinct(expected: float, got: float) -> tuple[str, str]:
     """Both numbers as text: with four digits, or with more digits if the texts would be equal."""
+    if isinstance(expected, bool):
+        return str(expected), str(got)
     pairs = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in range(4, 18))
     return next((pair for pair in pairs if pair[0] != pair[1]), (repr(expected), repr(got)))
 

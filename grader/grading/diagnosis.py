@@ -41,7 +41,7 @@ def weight(value: CallResult) -> int:
         case wire.Items(_, items):
             return 100 + sum(map(weight, items))
         case wire.Entries(entries):
-            return 100 + sum(map(weight, entries.values()))
+            return 100 + sum(weight(part) for pair in entries for part in pair)
         case str():
             return len(value)
     return 100
@@ -193,9 +193,10 @@ def flat(answers: Iterable[CallResult]) -> Iterator[CallResult]:
             case wire.Items(_, inside):
                 yield f"{len(inside)} items"
                 yield from flat(inside)
-            case wire.Entries(inside):
-                yield f"the entries {sorted(inside)}"
-                yield from flat(inside[name] for name in sorted(inside))
+            case wire.Entries(pairs):
+                in_order = sorted(pairs, key=lambda pair: repr(pair[0]))
+                yield f"the entries {[key for key, _ in in_order]}"
+                yield from flat(item for _, item in in_order)
             case _:
                 yield answer
 
@@ -203,9 +204,14 @@ def flat(answers: Iterable[CallResult]) -> Iterator[CallResult]:
 def _gap(theirs: CallResult, ours: CallResult) -> Gap:
     match theirs, ours:
         case wire.TensorData(), wire.TensorData():
-            if (theirs.dtype, theirs.shape, theirs.device) == (ours.dtype, ours.shape, ours.device):
+            if _shown(theirs) == _shown(ours):
                 return Gap() if theirs.device == "meta" else _gap_of_tensors(theirs, ours)
     return Gap() if theirs == ours else Gap(math.inf, right=False)
+
+
+def _shown(data: wire.TensorData) -> object:
+    """The properties of a tensor or array, without its values."""
+    return data.dtype, data.shape, data.device, data.array
 
 
 # The largest rounding difference between right answers, as a share of the largest number. Tests in
@@ -273,24 +279,23 @@ def _same(ours: CallResult, theirs: CallResult) -> bool:
             return _same_tensor(ours, theirs)
         case wire.Raised(), wire.Raised():
             return ours.kind == theirs.kind and _essence(ours) == _essence(theirs)
-        case float(), float():
-            return ours == theirs or math.isclose(ours, theirs, rel_tol=RECOGNISED.rtol)
     ours, theirs = _number(ours), _number(theirs)
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return ours == theirs or math.isclose(ours, theirs, rel_tol=RECOGNISED.rtol)
     return type(ours) is type(theirs) and ours == theirs
 
 
 def _number(value: CallResult) -> CallResult:
-    """The integer in a tensor without dimensions; any other value as it is.
+    """The number in a tensor without dimensions; any other value as it is.
 
-    Some answers return an integer, and others such a tensor: the two must compare equal.
+    Some answers return a number, and others such a tensor: the two must compare equal.
     """
     if not isinstance(value, wire.TensorData) or value.shape or value.device != "cpu":
         return value
     try:
-        number = payload.unpack_tensor(value).item()
+        return payload.unpack_tensor(value).item()
     except wire.WireError:
         return value
-    return number if type(number) is int else value
 
 
 # Parts of torch's error messages that differ between two answers with the same mistake: an axis, a
@@ -315,7 +320,7 @@ def _essence(error: wire.Raised) -> tuple[str, list[str]]:
 
 
 def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
-    if (ours.dtype, ours.shape, ours.device) != (theirs.dtype, theirs.shape, theirs.device):
+    if _shown(ours) != _shown(theirs):
         return False
     if ours.device == "meta" or ours.data == theirs.data:
         return True

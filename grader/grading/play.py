@@ -13,7 +13,8 @@ import pytest
 
 from grader import wire
 from grader.course.collection import Case, Test
-from grader.course.contract import ContractBroken, TensorSpec
+from grader.course.contract import ContractBroken
+from grader.course.forms import TensorSpec
 from grader.course.references import Overheard, ReferenceCall
 from grader.feedback import margins, sentences
 from grader.feedback.differences.pair import computed_on
@@ -139,7 +140,7 @@ def _axes(desk: Desk, test: Test) -> list[str] | None:
     """The names of the axes of an exercise's result; None if fewer than two have names."""
     contract = desk.oracle.contracts[test.exercise]
     returns = (contract.forward or contract.call).returns
-    if not isinstance(returns, TensorSpec):
+    if not isinstance(returns, TensorSpec) or returns.dimensions is None:
         return None
     names = [dimension.label for dimension in returns.dimensions if not dimension.variadic]
     return names if len(names) >= 2 else None

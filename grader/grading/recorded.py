@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -256,6 +257,9 @@ def _unknown(name: str, make: Make) -> CallError:
 
 def _alike(ours: Any, theirs: Any) -> bool:
     """Whether two values are equal, up to rounding; they may be nested tuples, lists or dicts."""
+    if isinstance(ours, np.ndarray):
+        arrays = isinstance(theirs, np.ndarray | np.generic)
+        return arrays and _alike(*(torch.from_numpy(np.array(one)) for one in (ours, theirs)))
     if isinstance(ours, Tensor):
         return (
             isinstance(theirs, Tensor)
@@ -280,4 +284,6 @@ def _alike(ours: Any, theirs: Any) -> bool:
             and ours.keys() == theirs.keys()
             and all(_alike(ours[key], theirs[key]) for key in ours)
         )
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return RECOGNISED.holds(torch.tensor(ours), torch.tensor(theirs))
     return type(ours) is type(theirs) and bool(ours == theirs)

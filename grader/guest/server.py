@@ -54,41 +54,22 @@ class _Kept:
 
 
 class _Passed:
-    """The tensors in the arguments of a call."""
+    """The tensors that arrive with the arguments of a call."""
 
-    def __init__(self, unpack: Callable[[wire.TensorData], Tensor]) -> None:
+    def __init__(self, unpack: Callable[[wire.TensorData], Tensor], leaves: Sequence[int]) -> None:
+        """`leaves` are the numbers of the tensors whose gradients are computed."""
         self._unpack = unpack
-        self.sent: list[wire.TensorData] = []
-        self.leaves: list[Tensor] = []  # the tensors for which gradients are computed
-        self.given: list[Tensor] = []  # the tensors passed to student code, which may change them
+        self._wanted = frozenset(leaves)
+        self.leaves: list[Tensor] = []  # all tensors as they arrived; student code may get copies
 
-    def unpack(self, arguments: Sequence[wire.Input]) -> list[Any]:
-        """Unpack the arguments for the student's code."""
-        passed = [
-            payload.unpack(value, self._unpack if isinstance(value, wire.ModelData) else self._take)
-            for value in arguments
-        ]
-        self.given = list(payload.tensors_of(passed))
-        return passed
-
-    def _take(self, data: wire.TensorData) -> Tensor:
+    def take(self, data: wire.TensorData) -> Tensor:
+        """Unpack a tensor for the student's code."""
         leaf = self._unpack(data)
-        if data.requires_grad:
-            leaf.requires_grad_()
-        self.sent.append(data)
         self.leaves.append(leaf)
+        if len(self.leaves) - 1 not in self._wanted:
+            return leaf
         # Pass a copy, since autograd refuses to change a leaf in place. Changes are detected later.
-        return leaf.clone() if data.requires_grad else leaf
-
-    def moved(self, arguments: Sequence[Any]) -> list[int]:
-        """The indices in `given` of tensors that are no longer at their place in the arguments.
-
-        Student code can move, remove and add tensors in the lists and dictionaries that it got. If
-        it only added tensors at the end, returns the index of the last tensor in `given`.
-        """
-        now = list(payload.tensors_of(arguments))
-        gone = [n for n, t in enumerate(self.given) if n >= len(now) or now[n] is not t]
-        return gone or [len(self.given) - 1] * (len(now) > len(self.given) > 0)
+        return leaf.requires_grad_().clone()
 
 
 def _yielded(items: list[Any]) -> Iterator[Any]:
@@ -213,8 +194,13 @@ class Guest:
             if isinstance(call.target, str)
             else self.kept[call.target]
         )
-        passed = _Passed(self._unpack)
-        arguments = passed.unpack(call.arguments)
+        passed = _Passed(self._unpack, call.leaves)
+        arguments = [
+            payload.unpack(
+                value, self._unpack if isinstance(value, wire.ModelData) else passed.take
+            )
+            for value in call.arguments
+        ]
         if call.result != wire.TRIAL:
             self._draw_anew()
         record = Record(
@@ -225,7 +211,7 @@ class Guest:
             frozenset(call.altered),
             failures=self._failures,
         )
-        elsewhere = any(tensor.device.type != self._device for tensor in passed.given)
+        elsewhere = any(tensor.device.type != self._device for tensor in passed.leaves)
         handed = [
             _yielded(value) if isinstance(sent, wire.Batches) else value
             for sent, value in zip(call.arguments, arguments, strict=True)
@@ -253,12 +239,11 @@ class Guest:
                 convert(value, "to_device", self._device)
             self.kept[call.result] = value
             return describe_module(value, uses=uses)
-        pairs = zip(passed.sent, passed.given, strict=True)
-        changed = [n for n, pair in enumerate(pairs) if self._changed(*pair)]
+        pairs = zip(call.arguments, arguments, strict=True)
         reply = wire.Returned(
             packed,
             uses,
-            changed=sorted({*changed, *passed.moved(arguments)}),
+            changed=[n for n, pair in enumerate(pairs) if self._changed(*pair)],
             operations=operations,
             functions=functions,
             models=models,
@@ -327,18 +312,21 @@ class Guest:
         tensor = payload.unpack_tensor(data)
         return tensor if data.device != "cpu" else tensor.to(self._device)
 
-    def _changed(self, sent: wire.TensorData, tensor: Tensor) -> bool:
-        """Whether a tensor now differs in any byte from the message with which it arrived."""
+    def _changed(self, sent: wire.Input, argument: Any) -> bool:
+        """Whether an argument now differs in any byte from the message with which it arrived.
+
+        The trusted side finds changes of a `ModelData`, whose weights it gets.
+        """
+        if isinstance(sent, wire.ModelData):
+            return False
+        if isinstance(sent, wire.Batches):
+            sent = wire.Items("list", sent.items)
         try:
-            now = self._pack(tensor)
-        except payload.Unsendable:
+            now = payload.pack_input(argument, self._pack)
+        except Exception:  # it holds a value that cannot be sent, or a model lost its weights
             return True
-        return (now.dtype, now.shape, now.device, now.data) != (
-            sent.dtype,
-            sent.shape,
-            sent.device,
-            sent.data,
-        )
+        # In the first comparison NaN differs from itself; in the second, it has its bytes.
+        return now != sent and wire.encode_input(now) != wire.encode_input(sent)
 
     # --- lines of the submission -----------------------------------------------------------------
 

@@ -10,9 +10,11 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -267,6 +269,8 @@ def named(name: str, value: wire.Input) -> NamedValue:
 
 def _values(value: Any) -> str:
     """The numbers of a small tensor; the first numbers and the range of a larger tensor."""
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, max_line_width=WIDTH, precision=4, threshold=MAX_NUMBERS)
     if not isinstance(value, Tensor) or value.device.type == "meta":
         return ""
     with torch._tensor_str.printoptions(profile="default", linewidth=WIDTH):
@@ -291,6 +295,9 @@ def _described(value: Any, depth: int = 0) -> str:
         dtype = str(value.dtype).removeprefix("torch.")
         device = "" if value.device.type == "cpu" else f" on {value.device.type}"
         return f"{tuple(value.shape)} {dtype}{device}"
+    if issubclass(kind, np.ndarray):
+        plain = np.ndarray.view(value, np.ndarray)
+        return f"{plain.shape if plain.ndim else plain} {plain.dtype} array"
     if value is None or kind in (bool, float, complex, torch.dtype, torch.Size):
         return str(tuple(value) if kind is torch.Size else value)
     if kind is int:
@@ -304,6 +311,13 @@ def _described(value: Any, depth: int = 0) -> str:
         if kind is list:
             return f"[{inside}{more}]"
         return f"({inside}{more or (',' if len(value) == 1 else '')})"
+    if kind in (dict, set) and depth < DEEP:
+        items = [_described(item, depth + 1) for item in islice(value, FEW)]
+        if kind is dict:
+            shown = zip(items, islice(value.values(), FEW), strict=True)
+            items = [f"{key}: {_described(item, depth + 1)}" for key, item in shown]
+        more = ", …" if len(value) > FEW else ""
+        return f"{{{', '.join(items)}{more}}}" if value else _type_name(value)
     if issubclass(kind, nn.Module) and depth == 0:
         slots = object.__getattribute__(value, "__dict__").get("_parameters") or {}
         sizes = [f"{n} {tuple(p.shape)}" for n, p in slots.items() if isinstance(p, Tensor)]

@@ -395,7 +395,7 @@ def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:
         (spec,) = parameter.specs
         shape = [
             sizes.setdefault(dimension.label, 3)
-            for dimension in spec.dimensions
+            for dimension in spec.dimensions or ()
             if not dimension.variadic
         ]
         if spec.whole:

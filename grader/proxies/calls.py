@@ -20,12 +20,12 @@ from grader import wire
 from grader.course.contract import (
     Contract,
     ContractBroken,
-    Parameter,
     Signature,
     bind,
     call_order,
     check_result,
 )
+from grader.course.forms import ANYTHING, NOTHING
 from grader.sandbox.session import Session, StudentLost
 from grader.wire import payload
 from grader.wire.models import TableModel, set_training
@@ -74,7 +74,7 @@ class Observation:
     """A call's result, the arguments that it changed, and the torch operations that it ran."""
 
     result: Any
-    changed: frozenset[int]  # the passed tensors that this or an earlier call changed, by number
+    changed: frozenset[int]  # the arguments that this or an earlier call changed, by number
     operations: wire.Operations
     functions: frozenset[str]  # names of the torch functions that were called
 
@@ -91,7 +91,7 @@ class Seen:
     results: list[CallResult] = field(default_factory=list)  # of calls; also observations, as text
     made: dict[int, CallResult] = field(default_factory=dict)  # descriptions of modules, by handle
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # forbidden uses, by exercise
-    changed: dict[str, set[int]] = field(default_factory=dict)  # changed tensors, by exercise
+    changed: dict[str, set[int]] = field(default_factory=dict)  # changed arguments, by exercise
     habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `Adoption.habit`
 
     def evidence(self) -> tuple[CallResult, ...]:
@@ -153,7 +153,7 @@ class Calls:
         return [*self.before.uses.get(exercise, ()), *self.seen.uses.get(exercise, ())]
 
     def changed(self, exercise: str) -> frozenset[int]:
-        """The numbers of the passed tensors that an exercise has changed so far."""
+        """The numbers of the arguments that an exercise has changed so far."""
         return frozenset(self.before.changed.get(exercise, ())) | frozenset(
             self.seen.changed.get(exercise, ())
         )
@@ -202,15 +202,15 @@ def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
     Then the form of a cache does not matter when the result identifies a mistake.
     """
     signature = contract and (contract.forward or contract.call)
-    returns = signature.returns if signature else ""
-    if returns == "nothing":
+    if signature and leaves_result(signature):
         return None
-    if not isinstance(returns, tuple) or None not in returns or not isinstance(value, wire.Items):
+    parts = getattr(signature and signature.returns, "parts", ())
+    if ANYTHING not in parts or not isinstance(value, wire.Items):
         return value
-    if len(value.items) != len(returns):
+    if len(value.items) != len(parts):
         return value
-    pairs = zip(value.items, returns, strict=True)
-    return wire.Items(value.kind, [item for item, spec in pairs if spec is not None])
+    pairs = zip(value.items, parts, strict=True)
+    return wire.Items(value.kind, [item for item, form in pairs if form != ANYTHING])
 
 
 def _without_numbers(value: wire.Value) -> wire.Value:
@@ -220,12 +220,13 @@ def _without_numbers(value: wire.Value) -> wire.Value:
     answers also gave equal numbers.
     """
     match value:
-        case wire.TensorData(dtype=dtype, shape=shape, data=data):
-            return wire.TensorData(dtype, shape, zlib.crc32(data).to_bytes(4), "meta")
+        case wire.TensorData(data=data):
+            checksum = zlib.crc32(data).to_bytes(4)
+            return msgspec.structs.replace(value, data=checksum, device="meta")
         case wire.Items(kind, items):
             return wire.Items(kind, list(map(_without_numbers, items)))
         case wire.Entries(entries):
-            return wire.Entries({name: _without_numbers(item) for name, item in entries.items()})
+            return wire.Entries([(key, _without_numbers(item)) for key, item in entries])
     return value
 
 
@@ -314,52 +315,43 @@ class _Pending:
         # The test's own models, each with its parameter's name.
         pairs = [(self.signature.parameters[at].name, arguments[at]) for at in self.order]
         self.models = [(name, value) for name, value in pairs if isinstance(value, nn.Module)]
-        # Replies list gradients and changes in the order in which tensors were sent.
+        # Replies list gradients in the order in which tensors were sent.
         in_order = self.order == sorted(self.order)
         self.sent = self.given if in_order else list(payload.tensors_of(ordered))
+        leaves = [
+            number
+            for number, tensor in enumerate(self.sent if self.graph else ())
+            if tensor.requires_grad and tensor.is_floating_point()
+        ]
         self.message = wire.Invoke(
             target,
-            [self._packed(self.signature.parameters[at], arguments[at]) for at in self.order],
+            packed_arguments(contract.name, self.signature, arguments, self.order),
             names,
             self.result,
+            leaves,
             keep_graph=self.graph,
             watch=calls.forbidden.get(contract.name, ()),
             observe=observe,
             altered=tuple(altered),
         )
 
-    def _packed(self, parameter: Parameter, value: Any) -> wire.Input:
-        if parameter.kind == "batches":
-            return wire.Batches([payload.pack(item, self._send) for item in value])
-        return payload.pack_input(value, self._send)
-
-    def _send(self, tensor: Tensor) -> wire.TensorData:
-        packed = payload.pack_tensor(tensor)
-        wants = self.graph and tensor.requires_grad and tensor.is_floating_point()
-        return wire.TensorData(packed.dtype, packed.shape, packed.data, packed.device, wants)
-
     def finish(self, outcome: wire.Outcome) -> Any:
         """Check the result against the contract, and attach it to this process's autograd graph."""
         if not isinstance(outcome, wire.Returned):
             raise unexpected(outcome, self.binding.sizes)
-        for number in outcome.changed[: len(self.sent)]:
-            if 0 <= number < len(self.sent):
-                place = next(n for n, g in enumerate(self.given) if g is self.sent[number])
-                self.calls.seen.changed.setdefault(self.contract.name, set()).add(place)
+        for number in outcome.changed:
+            if 0 <= number < len(self.order):
+                changed = self.calls.seen.changed.setdefault(self.contract.name, set())
+                changed.add(self.order[number])
         value = plain_value(outcome.value)
-        check_result(self.contract.name, self.signature, self.binding, value)
+        outputs = list(payload.tensors_of(value)) if self.graph else []
+        if any(tensor.is_floating_point() for tensor in outputs):
+            attached = _RemoteCall.apply(self, outputs, *self.sent, *self.mirrors.values())  # type: ignore[no-untyped-call]
+            value = _replaced(value, iter(attached))
+        value = None if leaves_result(self.signature) else value
+        value = check_result(self.contract.name, self.signature, self.binding, value)
         self._update_models(outcome.models)
-        if self.signature.returns == "nothing":
-            return None
-        if self.signature.returns == "int":
-            return int(value)  # a tensor without dimensions is accepted too
-        if not self.graph:
-            return value
-        outputs = list(payload.tensors_of(value))
-        if not any(tensor.is_floating_point() for tensor in outputs):
-            return value
-        attached = _RemoteCall.apply(self, outputs, *self.sent, *self.mirrors.values())  # type: ignore[no-untyped-call]
-        return _replaced(value, iter(attached))
+        return value
 
     def _update_models(self, states: Sequence[wire.ModelState]) -> None:
         """Give the test's models the weights and modes that student code left in its copies.
@@ -380,7 +372,8 @@ class _Pending:
             set_training(model, after.training)
             if (before.state, before.training) != (after.state, after.training):
                 modes = wire.Items("list", [*after.training])
-                self.calls.seen.results.append(wire.Entries({**after.state, "training": modes}))
+                now = wire.Entries([*after.state.items(), ("training", modes)])
+                self.calls.seen.results.append(now)
 
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The gradients of the sent tensors, then of the parameters, from those of the results."""
@@ -422,6 +415,28 @@ class _RemoteCall(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
         """Ask the student's process for the gradients."""
         return None, None, *ctx.pending.backward(gradients)
+
+
+def leaves_result(signature: Signature) -> bool:
+    """Whether a call's result does not matter, since the function changes a model."""
+    return signature.returns == NOTHING and any(p.kind == "model" for p in signature.parameters)
+
+
+def packed_arguments(
+    name: str, signature: Signature, arguments: Sequence[Any], order: Sequence[int]
+) -> list[wire.Input]:
+    """Pack the arguments of a call in this order; `AuthorError` for one that cannot be sent."""
+    packed = []
+    for index in order:
+        try:
+            value = payload.pack_input(arguments[index])
+            if signature.parameters[index].kind == "batches" and isinstance(value, wire.Items):
+                value = wire.Batches(value.items)
+            packed.append(value)
+        except payload.Unsendable as error:
+            parameter = signature.parameters[index].name
+            raise AuthorError(f"{name}, argument {parameter}: {error}") from None
+    return packed
 
 
 def order_of(calls: Calls, signature: Signature, name: str, count: int, part: str) -> ArgumentOrder:

@@ -25,6 +25,7 @@ from grader.proxies.calls import (
     mirror_of,
     observed,
     order_of,
+    packed_arguments,
     plain_value,
     require_believable,
     unexpected,
@@ -141,7 +142,7 @@ class RemoteClass(_Remote):
         outcomes = session.run(
             wire.Invoke(
                 self.name,
-                [payload.pack_input(arguments[index]) for index in order],
+                packed_arguments(self.name, self.contract.call, arguments, order),
                 names,
                 handle,
                 construct=True,

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import copy
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from grader.course.contract import ContractBroken
+from grader.course.forms import Array
 from grader.course.tolerances import UNMOVED, Tolerance
 from grader.proxies.calls import Observation, StudentRaised
 from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule
-from grader.testing.values import agree, argument_name, assert_that
+from grader.testing.values import agree, argument_name, as_tensor, assert_that
 from grader.wire import payload
 from grader.wire.models import TableModel
 
+Values = TypeVar("Values", Tensor, Array)
 
-def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
+
+def assert_rows_sum_to_one(weights: Tensor | Array, dim: int = -1) -> None:
     """Fail unless the weights along `dim` are not negative, and sum to one."""
+    weights = as_tensor(weights)
     assert_that(bool((weights >= 0).all()), "a weight is negative, or NaN")
     sums = weights.sum(dim=dim)
     off = (sums - 1).abs().max().item()
@@ -29,26 +35,28 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
-    """Fail if the student's code changes an argument: a tensor, or the weights or mode of a model.
+    """Fail if the student's code changes an argument, or a value inside: an array, a list, a model.
 
-    `call` is a proxy.
+    A model is changed if its weights, buffers or modes are. `call` is a proxy.
     """
-    models = [(n, a) for n, a in enumerate(arguments, 1) if isinstance(a, nn.Module)]
+    models = [
+        (n, a)
+        for n, a in enumerate(arguments, 1)
+        if isinstance(a, nn.Module) and not isinstance(a, TableModel)
+    ]
     before = [payload.pack_model_state(model) for _, model in models]
-    owners = [n for n, argument in enumerate(arguments, 1) for _ in payload.tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
     after = [payload.pack_model_state(model) for _, model in models]
     # For the diagnosis: the results may be right, and only the changes identify a mistake.
-    call.remember(f"changed: {_named_alike(call, owners, changed)}")
+    call.remember(f"changed: {changed}")
     for number in changed:
-        # An earlier call, with more tensors, may have changed a tensor that this call lacks.
-        if number >= len(owners):
+        # An earlier call, with more arguments, may have changed one that this call lacks.
+        if number >= len(arguments):
             raise AssertionError(
-                "a tensor passed earlier was changed in place: build a new tensor instead"
+                "an argument passed earlier was changed in place: build a new value instead"
             )
-        owner = owners[number]
-        raise AssertionError(_what_to_do(argument_name(call, owner), arguments[owner - 1]))
+        raise AssertionError(_what_to_do(argument_name(call, number + 1), arguments[number]))
     for (number, _), was, now in zip(models, before, after, strict=True):
         which = argument_name(call, number)
         paths = ", ".join(path for path, weight in was.state.items() if now.state[path] != weight)
@@ -63,28 +71,14 @@ def _what_to_do(which: str, argument: Any) -> str:
     """The message for an argument that was changed."""
     if isinstance(argument, TableModel):
         return f"the weights of {which} were changed: only call it"
-    if isinstance(argument, Tensor):
-        return f"{which} was changed in place: build a new tensor instead"
+    if isinstance(argument, Tensor | np.ndarray):
+        kind = "tensor" if isinstance(argument, Tensor) else "array"
+        return f"{which} was changed in place: build a new {kind} instead"
     kind = "dictionary" if isinstance(argument, dict) else type(argument).__name__
     return (
-        f"{which} was changed in place: build a new {kind} with new tensors, and leave the "
-        "argument unchanged"
+        f"{which} was changed in place: build a new {kind}, and leave the argument and what it "
+        "holds unchanged"
     )
-
-
-def _named_alike(
-    call: RemoteFunction | RemoteModule, owners: Sequence[int], changed: Sequence[int]
-) -> list[int | str]:
-    """Name each changed tensor by its number, but a tensor of a cache by its argument.
-
-    Each student may arrange a cache differently, so the tensors' numbers in it mean nothing.
-    """
-    signature = call.contract.forward or call.contract.call
-    free = {n for n, parameter in enumerate(signature.parameters, 1) if parameter.kind == "other"}
-    named = [
-        f"argument {owners[n]}" if n < len(owners) and owners[n] in free else n for n in changed
-    ]
-    return list(dict.fromkeys(named))
 
 
 NOT_A_NUMBER = (
@@ -97,10 +91,10 @@ NOT_REPEATABLE = (
 
 
 def assert_unmoved(
-    before: Tensor,
-    after: Tensor,
+    before: Tensor | Array,
+    after: Tensor | Array,
     why: str,
-    again: Callable[[], Tensor],
+    again: Callable[[], Tensor | Array],
     *,
     within: Tolerance = UNMOVED,
 ) -> None:
@@ -111,7 +105,7 @@ def assert_unmoved(
     """
     if agree(before, after, within):
         return
-    assert_that(not bool(before.isnan().any()), NOT_A_NUMBER)
+    assert_that(not bool(as_tensor(before).isnan().any()), NOT_A_NUMBER)
     assert_that(agree(before, again(), within), NOT_REPEATABLE)
     raise AssertionError(why)
 
@@ -146,10 +140,10 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
         raise AssertionError(f"the output of token {cut} does not depend on the token itself")
 
 
-def assert_batch_rows_do_not_mix(call: Callable[[Tensor], Tensor], x: Tensor) -> None:
+def assert_batch_rows_do_not_mix(call: Callable[[Values], Values], x: Values) -> None:
     """Fail if a batch row's output depends on another row. The first axis is the batch."""
     before = call(x)
-    changed = x.clone()
+    changed: Any = copy.deepcopy(x)
     # The factor is so large that a maximum over the batch would make all other rows negligible.
     changed[0] = changed[0] * -2000.0 + 1.0
     after = call(changed)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grader.course.contract import describe
+from grader.course.forms import describe
 from grader.course.tolerances import ALL_DIGITS, FLOAT64, GRADIENTS, SLOPES, Tolerance
 from grader.feedback.differences.pair import differing
 from grader.feedback.disagreement import Disagreement
 from grader.proxies.remote import RemoteFunction, RemoteModule
+from grader.records.rows import counted
+
+MOST_ITEMS = 4  # of a set that are named in a message
+MOST_CHARACTERS = 80  # of a value in a message
 
 THROUGH_FLOAT32 = (
     "float64 carries 16 digits, but fewer of yours are right: does a value pass through "
@@ -42,12 +47,13 @@ def assert_that(condition: bool, message: str) -> None:
 def assert_agrees(
     theirs: Any, ours: Any, *, within: Tolerance | None = None, what: str = ""
 ) -> None:
-    """Fail unless two tensors, or nested collections of them, agree in shape, dtype and value.
+    """Fail unless two values agree: tensors, NumPy arrays, numbers, other values, or nests of them.
 
-    Two models agree if their weights and buffers do; see `small_model`.
-    Without `within`, the tolerance is that of `torch.testing.assert_close` for the dtype;
-    `grader.course.tolerances` has others. Shapes must be equal without broadcasting. NaN never
-    agrees, not even with NaN.
+    Tensors and arrays must agree in shape, dtype and value. Without `within`, the tolerance is that
+    of `torch.testing.assert_close` for the dtype; `grader.course.tolerances` has others. A float is
+    compared like an array of float64. Shapes must be equal without broadcasting. NaN never agrees,
+    not even with NaN. Two models agree if their weights and buffers do; see `small_model`. All
+    other values must be equal.
     """
     if isinstance(ours, nn.Module):
         # Both models are the test's, with the same layers: no reply of a student holds a module.
@@ -58,25 +64,63 @@ def assert_agrees(
             )
         return
     what = what or "the result"
-    if isinstance(ours, (tuple, list)):
-        if not isinstance(theirs, (tuple, list)) or len(theirs) != len(ours):
-            raise AssertionError(f"{what}: expected {len(ours)} tensors, got {describe(theirs)}")
-        for number, (their_part, our_part) in enumerate(zip(theirs, ours, strict=True), start=1):
-            assert_agrees(their_part, our_part, within=within, what=f"{what} {number}")
-        return
-    if isinstance(ours, dict):
-        names = sorted(theirs) if isinstance(theirs, dict) else None
-        assert_that(names == sorted(ours), f"{what}: expected the keys {sorted(ours)}, got {names}")
-        for name, our_part in ours.items():
-            assert_agrees(theirs[name], our_part, within=within, what=f"{what} {name!r}")
-        return
-    if not isinstance(theirs, Tensor):
-        raise AssertionError(f"{what}: expected a tensor, got {describe(theirs)}")
+    theirs, ours = _alike(theirs, ours)
+    match ours:
+        case tuple() | list():
+            inside = "tensors" if all(isinstance(part, Tensor) for part in ours) else "values"
+            if not isinstance(theirs, (tuple, list)) or len(theirs) != len(ours):
+                raise AssertionError(
+                    f"{what}: expected {len(ours)} {inside}, got {describe(theirs)}"
+                )
+            for number, pair in enumerate(zip(theirs, ours, strict=True), start=1):
+                assert_agrees(*pair, within=within, what=f"{what} {number}")
+        case dict():
+            wanted = _keys(ours)
+            got = _keys(theirs) if isinstance(theirs, dict) else describe(theirs)
+            assert_that(got == wanted, f"{what}: expected the keys {wanted}, got {got}")
+            for name, our_part in ours.items():
+                assert_agrees(theirs[name], our_part, within=within, what=f"{what} {name!r}")
+        case set() | frozenset():
+            if not isinstance(theirs, (set, frozenset)):
+                raise AssertionError(f"{what}: expected a set, got {describe(theirs)}")
+            if faults := [*_some(ours - theirs, "missing"), *_some(theirs - ours, "too many")]:
+                raise AssertionError(f"{what}: {'; '.join(faults)}")
+        case Tensor() | np.ndarray() | bool() | int() | float():
+            if not isinstance(theirs, Tensor if isinstance(ours, Tensor) else type(ours)):
+                raise AssertionError(f"{what}: expected {_kind(ours)}, got {describe(theirs)}")
+            _assert_numbers_agree(as_tensor(theirs), as_tensor(ours), within, what)
+        case _:
+            same = type(theirs) is type(ours) and theirs == ours
+            assert_that(same, f"{what}: expected {_cut(ours)}, got {_cut(theirs)}")
+
+
+def _alike(theirs: Any, ours: Any) -> tuple[Any, Any]:
+    """Both values; as numbers of Python if one of them is, and the other has no axes."""
+    theirs, ours = (np.asarray(v) if isinstance(v, np.generic) else v for v in (theirs, ours))
+    for number, other in ((theirs, ours), (ours, theirs)):
+        if isinstance(number, (bool, int, float)) and isinstance(other, Tensor | np.ndarray):
+            theirs, ours = (v.item() if v is other and not v.ndim else v for v in (theirs, ours))
+    return (float(theirs), ours) if type(theirs) is int and type(ours) is float else (theirs, ours)
+
+
+def as_tensor(value: Any) -> Tensor:
+    """A tensor, an array or a number as a tensor; an array's values are copied."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
+    return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+
+
+def _assert_numbers_agree(
+    theirs: Tensor, ours: Tensor, within: Tolerance | None, what: str
+) -> None:
     assert_that(
         theirs.shape == ours.shape,
         f"{what}: expected shape {tuple(ours.shape)}, got {tuple(theirs.shape)}",
     )
-    assert_that(theirs.dtype == ours.dtype, f"{what}: expected {ours.dtype}, got {theirs.dtype}")
+    wanted, got = (str(one.dtype).removeprefix("torch.") for one in (ours, theirs))
+    assert_that(got == wanted, f"{what}: expected {wanted} values, got {got}")
     assert_that(
         theirs.device == ours.device,
         f"{what}: expected values, got a tensor on device {theirs.device}, which has none",
@@ -87,12 +131,34 @@ def assert_agrees(
         raise Disagreement(what, ours, theirs, wrong)
 
 
-def agree(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> bool:
-    """Whether two tensors agree as in `assert_agrees`, for a test with its own message.
+def _kind(value: Any) -> str:
+    kinds = {Tensor: "a tensor", np.ndarray: "a NumPy array", int: "an int"}
+    return kinds.get(type(value), f"a {type(value).__name__}")
 
-    Both tensors may be the student's, such as results before and after a change of the input.
+
+def _keys(value: dict[Any, Any]) -> str:
+    return f"[{', '.join(sorted(map(repr, value)))}]"
+
+
+def _some(items: Collection[Any], why: str) -> Iterator[str]:
+    """How many items are missing or too many, with the first of them."""
+    if items:
+        are = "is" if len(items) == 1 else "are"
+        first = ", ".join(sorted(map(_cut, items))[:MOST_ITEMS])
+        yield f"{counted(len(items), 'item')} {are} {why}: {first}"
+
+
+def _cut(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= MOST_CHARACTERS else f"{shown[:MOST_CHARACTERS]}…"
+
+
+def agree(theirs: Any, ours: Any, within: Tolerance | None = None) -> bool:
+    """Whether two tensors or arrays agree as in `assert_agrees`, for a test with its own message.
+
+    Both may be the student's, such as results before and after a change of the input.
     """
-    theirs, ours = theirs.detach(), ours.detach()
+    theirs, ours = as_tensor(theirs).detach(), as_tensor(ours).detach()
     alike = theirs.shape == ours.shape and theirs.dtype == ours.dtype
     return alike and not bool(differing(theirs, ours, within).any())
 

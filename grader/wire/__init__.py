@@ -10,7 +10,7 @@ folders: this one, `guest` and `sandbox`. Read this folder first, in this order:
 
 1. This module: all requests and replies, and the checks during decoding.
 2. `frames`: how bytes are sent; commands to processes, and their replies.
-3. `payload`: turns tensors into messages and back.
+3. `payload`: turns values into messages and back, one kind of value after the other.
 4. `models`: the models that a test passes to student code.
 5. `source`, `definitions`: parse a submission's text, in the student's process. The trusted side
    parses only our own files with them.
@@ -31,7 +31,7 @@ MAX_REPLY = 4 * 2**20  # bytes: the course needs less than a megabyte for each r
 MAX_DIMENSIONS = 16
 MAX_TEXT = 2_000  # characters of a text from student code
 MAX_NAME = 400  # characters of the name of a file, a parameter or a class
-MAX_ITEMS = 10_000  # values in nested tuples, lists and dictionaries, and in any list
+MAX_ITEMS = 10_000  # values in nested tuples, lists, sets and dictionaries, and in any list
 MAX_DEPTH = 8
 MAX_MODELS = 8  # models among the arguments of a call
 MAX_USES = 20  # calls of watched functions in the report of a call
@@ -51,26 +51,30 @@ class WireError(Exception):
 
 
 class TensorData(msgspec.Struct, frozen=True, tag="tensor"):
-    """A dense tensor; ``data`` is empty on the meta device."""
+    """A dense tensor or NumPy array; ``data`` is empty on the meta device."""
 
     dtype: Name
     shape: Annotated[tuple[int, ...], _few]
     data: bytes
     device: Literal["cpu", "meta"] = "cpu"
-    requires_grad: bool = False
+    array: bool = False  # whether it is a NumPy array; a NumPy number is an array without axes
 
 
 class Items(msgspec.Struct, frozen=True, tag="items"):
-    """A tuple or a list."""
+    """A tuple, a list or a set; the items of a set are plain keys, in a fixed order."""
 
-    kind: Literal["tuple", "list"]
+    kind: Literal["tuple", "list", "set", "frozenset"]
     items: Annotated[list[Value], _few]
 
 
 class Entries(msgspec.Struct, frozen=True, tag="entries"):
-    """A dictionary with string keys."""
+    """A dictionary, as pairs of a plain key and a value.
 
-    entries: Annotated[dict[Name, Value], _few]
+    A plain key is a string, a number, a bool, None or a tuple of these. The pairs are no dictionary
+    on the wire: student code could choose keys with equal hashes, which fill one very slowly.
+    """
+
+    entries: Annotated[list[tuple[Value, Value]], _few]
 
 
 class Odd(msgspec.Struct, frozen=True, tag="odd"):
@@ -184,6 +188,7 @@ class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
     arguments: list[Input]
     keywords: list[str]  # the student's names for the arguments; empty: pass by position
     result: int  # the handle for the graph or module to keep, or `TRIAL`
+    leaves: list[int] = []  # numbers of the tensors, in order, whose gradients `Backward` computes
     construct: bool = False  # whether the call constructs a module, which is kept
     keep_graph: bool = False  # whether to keep the graph of the result, for `Backward`
     watch: tuple[str, ...] = ()  # names of torch functions whose calls are reported
@@ -288,7 +293,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
 
     value: Value
     uses: Annotated[list[Use], _few] = []
-    changed: Annotated[list[int], _few] = []  # numbers of the passed tensors that were changed
+    changed: Annotated[list[int], _few] = []  # numbers of the arguments that were changed
     operations: Operations | None = None
     functions: Annotated[list[Name], _few] = []  # names of all torch functions called
     # The `ModelData` among the arguments, as they are after the call.
@@ -407,6 +412,11 @@ def encode(message: Request | Reply) -> bytes:
     return _encoder.encode(message)
 
 
+def encode_input(value: Input) -> bytes:
+    """Encode an argument; equal bytes mean equal values, also for NaN."""
+    return _encoder.encode(value)
+
+
 def decode_request(data: bytes) -> Request:
     """Decode a request, which comes from the trusted side."""
     return cast(Request, _requests.decode(data))
@@ -444,7 +454,7 @@ def _refuse_many_and_deep(reply: Reply) -> None:
             if isinstance(value, Items):
                 inside += value.items
             elif isinstance(value, Entries):
-                inside += value.entries.values()
+                inside += [part for pair in value.entries for part in pair]
         layer = inside
     if layer:
         raise WireError("the reply is nested too deeply")

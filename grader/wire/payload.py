@@ -1,14 +1,17 @@
-"""Turn tensors and nested values into messages and back.
+"""Turn values into messages and back.
 
-A tensor is sent as its dtype, its shape and its raw bytes.
+Tensors come first, then NumPy arrays, then the values that are sent as they are, and nests of all
+of these. `pack` and `unpack` name every kind of value. The counterpart of this module is
+`grader.course.forms`, which says what a contract promises about each kind.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import Parameter
@@ -34,9 +37,20 @@ from grader.wire import (
 )
 from grader.wire.models import TableModel, build, layers_of, set_training, training_of
 
+Array = np.ndarray[Any, np.dtype[Any]]
+
+SENDABLE = (
+    "tensors, NumPy arrays, numbers, strings, None, and tuples, lists, sets and dicts of these"
+)
+# What an author may use in place of some values that cannot be sent.
+INSTEAD = {
+    "bytes": "a list of ints", "bytearray": "a list of ints", "complex": "two floats",
+    "range": "a list", "generator": "a list", "deque": "a list", "ndarray": "numbers or bools",
+}  # fmt: skip
+
 
 class Unsendable(Exception):
-    """A value cannot be part of a reply; the text describes the value for the student."""
+    """A value cannot be part of a message; the text describes the value."""
 
 
 DTYPES: Mapping[str, torch.dtype] = {
@@ -64,6 +78,9 @@ _resolve_neg = Tensor.resolve_neg
 _view = Tensor.view
 _numpy = Tensor.numpy
 _cpu = Tensor.cpu
+_ndarray, _generic = np.ndarray, np.generic
+_as_ndarray, _as_type, _to_bytes = np.ndarray.view, np.ndarray.astype, np.ndarray.tobytes
+_array_of = np.array
 _no_subclass = torch._C.DisableTorchFunctionSubclass
 _untraced = torch._C.DisableTorchFunction
 
@@ -125,50 +142,120 @@ def unpack_tensor(packed: TensorData) -> Tensor:
     return (flat.ne(0) if dtype == torch.bool else flat.clone()).reshape(packed.shape)
 
 
-def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Value:
-    """Turn nested tensors, numbers, strings and None into a `Value`; other objects become `Odd`."""
+# --- arrays --------------------------------------------------------------------------------------
+
+
+def pack_array(array: Array, limit: int = MAX_REPLY) -> TensorData:
+    """Copy an array into bytes; raise `Unsendable` for one of another dtype, or too large."""
+    array = _as_ndarray(array, _ndarray)  # the methods of a subclass may run student code
+    dtype, shape = array.dtype, array.shape
+    if dtype.kind not in "biuf" or dtype.name not in DTYPES:
+        ragged = ": have its rows different lengths?" if dtype.kind == "O" else ""
+        raise Unsendable(f"an array of dtype {dtype.name[:40]}{ragged}")
+    if len(shape) > MAX_DIMENSIONS:
+        raise Unsendable(f"an array with {len(shape)} dimensions")
+    # Compute the size from the shape: a broadcast array needs little memory until it is dense.
+    if math.prod(shape) * dtype.itemsize > limit:
+        raise Unsendable(f"an array of shape {shape}: larger than {limit // 2**20} MB")
+    if not dtype.isnative:
+        array = _as_type(array, dtype.newbyteorder("="))
+    return TensorData(dtype.name, shape, _to_bytes(array), array=True)
+
+
+def unpack_array(packed: TensorData) -> Array:
+    """Rebuild a plain array that owns its memory; raise `WireError` for inconsistent parts."""
+    if packed.device != "cpu" or packed.dtype == "bfloat16":
+        raise WireError("impossible array")
+    array: Array = unpack_tensor(packed).numpy().copy()
+    return array
+
+
+# --- all kinds of values -------------------------------------------------------------------------
+
+
+def _odd(what: str, instead: str = "") -> Odd:
+    del instead
+    return Odd(what[:MAX_TEXT])
+
+
+def _unsendable(what: str, instead: str = "") -> NoReturn:
+    raise Unsendable(f"{what} cannot be sent to a student's code: use {instead or SENDABLE}")
+
+
+def pack(
+    value: Any,
+    tensor: Callable[[Tensor], TensorData] = pack_tensor,
+    refuse: Callable[..., Value] = _odd,
+) -> Value:
+    """Turn a value into a `Value`; each part that cannot be sent becomes an `Odd`."""
     left = MAX_ITEMS
 
     def nest(value: Any, depth: int) -> Value:
         nonlocal left
         kind = type(value)
-        if isinstance(value, Tensor):
-            try:
+        try:
+            if isinstance(value, Tensor):
                 return tensor(value)
-            except Unsendable as error:
-                return Odd(str(error)[:MAX_TEXT])
+            if isinstance(value, (_ndarray, _generic)):
+                return pack_array(value if isinstance(value, _ndarray) else _array_of(value))
+        except Unsendable as error:
+            return refuse(str(error))
         if depth > MAX_DEPTH:
-            return Odd("values nested more than eight deep")
+            return refuse("values nested more than eight deep")
         if value is None or kind is bool or kind is float:
             return value  # type: ignore[no-any-return]
         if kind is int:
-            return value if -(2**63) <= value < 2**63 else Odd("an integer beyond 64 bits")
+            return value if -(2**63) <= value < 2**63 else refuse("an integer beyond 64 bits")
         if kind is str:
+            if len(value) > MAX_TEXT and refuse is _unsendable:
+                return refuse(f"a string of more than {MAX_TEXT:,} characters")
             return clean(value[:MAX_TEXT])
-        if isinstance(value, (tuple, list)):
-            inside = list(
-                tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value)
-            )
-            left -= len(inside)
-            if left < 0:
-                return Odd(f"a nest of more than {MAX_ITEMS:,} values")
-            items = [nest(item, depth + 1) for item in inside]
-            return Items("tuple" if isinstance(value, tuple) else "list", items)
         if isinstance(value, dict):
             pairs = list(dict.items(value))
-            left -= len(pairs)
-            if left < 0 or not all(type(key) is str for key, _ in pairs):
-                return Odd("a dictionary with too many keys, or with keys that are not strings")
-            return Entries({clean(key[:200]): nest(item, depth + 1) for key, item in pairs})
-        return Odd(f"an object of type {clean(str(kind.__name__)[:80])}")
+            left -= 2 * len(pairs)
+            if left < 0:
+                return refuse("a dictionary with too many keys")
+            if not all(is_key(key) for key, _ in pairs):
+                return refuse("a dictionary with other keys than strings and numbers")
+            return Entries([(nest(key, depth + 1), nest(item, depth + 1)) for key, item in pairs])
+        for name, (container, items_of) in _CONTAINERS.items():
+            if not isinstance(value, container):
+                continue
+            inside = list(items_of(value))
+            left -= len(inside)
+            if left < 0:
+                return refuse(f"a nest of more than {MAX_ITEMS:,} values")
+            if name in _SETS and not all(map(is_key, inside)):
+                return refuse("a set of other items than strings and numbers")
+            items = [nest(item, depth + 1) for item in inside]
+            return Items(name, sorted(items, key=repr) if name in _SETS else items)
+        called = clean(str(kind.__name__)[:80])
+        return refuse(f"an object of type {called}", INSTEAD.get(called, ""))
 
     return nest(value, 0)
+
+
+# Each container with the function that lists its items without running code of a subclass.
+_CONTAINERS: Mapping[Literal["tuple", "list", "set", "frozenset"], Any] = {
+    "tuple": (tuple, tuple.__iter__), "list": (list, list.__iter__),
+    "set": (set, set.__iter__), "frozenset": (frozenset, frozenset.__iter__),
+}  # fmt: skip
+_SETS = ("set", "frozenset")
+
+
+def is_key(value: Any) -> bool:
+    """Whether a value is a plain key, of a dictionary or in a set: see `Entries`."""
+    if type(value) is tuple:
+        return all(map(is_key, value))
+    plain = value is None or type(value) in (bool, int, float, str)
+    return plain and value == value  # a dictionary does not find NaN again
 
 
 def pack_input(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Input:
     """Turn an argument of a call into an `Input`: a model, or a value for `pack`.
 
-    Raises `UnsuitableModel` for a model that is made of other layers than `models.LAYERS`.
+    Raises `Unsendable` with a sentence for the author of the call, and `UnsuitableModel` for a
+    model that is made of other layers than `models.LAYERS`.
     """
     if isinstance(value, TableModel):
         return TableModelData(tensor(value.table), tensor(value.steps))
@@ -177,7 +264,7 @@ def pack_input(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor)
         layers = layers_of(value)
         frozen = [path for path, weight in value.named_parameters() if not weight.requires_grad]
         return ModelData(layers, state, training_of(value), frozen)
-    return pack(value, tensor)
+    return pack(value, tensor, _unsendable)
 
 
 def pack_model_state(model: nn.Module) -> ModelState:
@@ -207,12 +294,16 @@ def unpack(value: Input, tensor: Callable[[TensorData], Tensor] = unpack_tensor)
     """
     match value:
         case TensorData():
-            return tensor(value)
+            return unpack_array(value) if value.array else tensor(value)
         case Items(kind, items):
             parts = [unpack(item, tensor) for item in items]
+            if kind in _SETS:
+                return _CONTAINERS[kind][0](_distinct(parts))
             return tuple(parts) if kind == "tuple" else parts
         case Entries(entries):
-            return {key: unpack(item, tensor) for key, item in entries.items()}
+            keys = _distinct([unpack(key, tensor) for key, _ in entries])
+            values = [unpack(item, tensor) for _, item in entries]
+            return dict(zip(keys, values, strict=True))
         case TableModelData(table, steps):
             return TableModel(tensor(table), tensor(steps))
         case ModelData(layers, state, training, frozen):
@@ -225,3 +316,10 @@ def unpack(value: Input, tensor: Callable[[TensorData], Tensor] = unpack_tensor)
             return [unpack(item, tensor) for item in items]
         case _:
             return value
+
+
+def _distinct(keys: list[Any]) -> list[Any]:
+    """Plain keys, as they are; raises `WireError` for other keys, and for equal keys."""
+    if not all(map(is_key, keys)) or len(set(keys)) < len(keys):
+        raise WireError("keys that are equal, or not plain")
+    return keys

@@ -142,7 +142,8 @@ def _called(call: wire.Invoke, target: Any, outcome: wire.Outcome) -> Callable[[
     leaves: list[Tensor] = []
 
     def take(data: wire.TensorData) -> Tensor:
-        leaves.append(payload.unpack_tensor(data).requires_grad_(data.requires_grad))
+        wanted = len(leaves) in call.leaves
+        leaves.append(payload.unpack_tensor(data).requires_grad_(wanted))
         return leaves[-1]
 
     arguments = [payload.unpack(value, take) for value in call.arguments]

@@ -158,8 +158,8 @@ def test_a_functions_parameters_are_compiled_in_order_with_their_kinds() -> None
 def test_integers_name_dimensions_and_other_values_do_not() -> None:
     assert kinds(compile_contract("attend", attend).call.parameters) == [
         ("x", "tensor", False),
-        ("scale", "other", False),
-        ("name", "other", True),
+        ("scale", "float", False),
+        ("name", "string", True),
     ]
     assert kinds(compile_contract("split", split).call.parameters)[1] == ("num_heads", "int", False)
 
@@ -236,11 +236,11 @@ def test_one_part_of_a_result_may_be_anything_and_the_others_are_checked() -> No
     assert message.startswith("result 1 of step should be shape (d_in=3), got (4")
 
 
-def test_what_may_be_anything_must_last_until_the_next_call() -> None:
+def test_what_may_be_anything_must_be_sendable() -> None:
     memory = {"seen": 5, "past": [None, (X, Odd("an object of type Memory"))]}
     message = complaint(step, [X[0], None], (torch.zeros(3), memory))
     assert message.startswith(
-        "result 2 of step holds an object of type Memory, which cannot be kept"
+        "result 2 of step holds an object of type Memory, which cannot leave your code"
     )
 
 
@@ -550,7 +550,7 @@ def test_a_default_of_their_own_before_ours_makes_the_call_go_by_name() -> None:
     ("annotation", "dtype"),
     [
         (Float64, torch.float64), (Float32, torch.float32), (BFloat16, torch.bfloat16),
-        (Int32, torch.int32), (UInt8, torch.uint8), (Complex64, torch.complex64),
+        (Int32, torch.int32), (UInt8, torch.uint8),
         (Int, torch.int64), (Bool, torch.bool), (Float, torch.float16),
     ],
 )  # fmt: skip
@@ -572,7 +572,7 @@ def test_a_result_has_the_dtype_that_the_annotation_says(
         check_result("exact", contract.call, binding, torch.ones(2, dtype=other))
 
 
-@pytest.mark.parametrize("annotation", [Num, Shaped])
+@pytest.mark.parametrize("annotation", [Num, Shaped, Complex64])
 def test_an_annotation_that_allows_several_dtypes_is_refused(annotation: Any) -> None:
     def vague(x: Tensor) -> Tensor:
         raise NotImplementedError

@@ -41,13 +41,13 @@ def entries(x: Mapping[str, Tensor]) -> object:
     ("body", "changed"),
     [
         ("return x['a'] + x['b']", set()),
-        ("return x['a'] + x.pop('b')", {1}),
-        ("x['c'] = x['a'] * 2\n    return x['c']", {1}),
+        ("return x['a'] + x.pop('b')", {0}),
+        ("x['c'] = x['a'] * 2\n    return x['c']", {0}),
         ("x['a'] = x['a'] * 2\n    return x['a']", {0}),
-        ("x.clear()\n    import torch\n    return torch.ones(3, 4)", {0, 1}),
+        ("x.clear()\n    import torch\n    return torch.ones(3, 4)", {0}),
     ],
 )
-def test_a_dictionary_that_was_passed_is_changed_where_its_tensors_are_others(
+def test_a_dictionary_whose_tensors_are_others_is_changed(
     open_seat: OpenSeat, body: str, changed: set[int]
 ) -> None:
     student = open_seat(f"def entries(x):\n    {body}\n", entries).student()
@@ -101,7 +101,7 @@ def test_a_change_inside_a_nest_is_told_with_the_arguments_name(open_seat: OpenS
     [
         ("cache[1] = cache[1] + 1", [torch.ones(3), torch.ones(3)], "list"),
         ("cache.append(x)", [torch.ones(3)], "list"),
-        ("cache['seen'] = x", {"seen": torch.ones(3)}, "dictionary"),
+        ("cache['seen'] = x", {"seen": torch.zeros(3)}, "dictionary"),
         ("cache['seen'][0].zero_()", {"seen": (torch.ones(3),)}, "dictionary"),
     ],
 )
@@ -113,7 +113,7 @@ def test_who_changes_a_cache_is_asked_for_a_new_one(
 
     source = f"def go_on(x, cache):\n    {change}\n    return x, cache"
     student = open_seat(source, go_on).student()
-    told = f"`cache` was changed in place: build a new {kind} with new tensors, and leave"
+    told = f"`cache` was changed in place: build a new {kind}, and leave"
     with pytest.raises(AssertionError, match=told):
         assert_input_unchanged(student.go_on, torch.ones(3), cache)
 

@@ -171,7 +171,7 @@ def test_a_test_passes_nothing_else_for_it(student_of: OpenSeat, passed: Any) ->
     [
         "model.table.zero_()",
         "next(model.parameters()).data.mul_(2)",
-        "model.table = torch.nn.Parameter(model.table.clone())",
+        "model.table = torch.nn.Parameter(model.table + 1)",
         "model.double()",
         "del model.steps",
     ],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -156,9 +157,17 @@ def test_a_subclass_of_tensor_arrives_as_a_plain_tensor_unasked(disguise: Any) -
         {},
         (1, [2, (3,)]),
         {"W": 1, "": None},
+        {1: "int", 2.5: "float", False: "bool", None: [], ("a", (2,)): "tuple"},
+        {1, 2.5, "a", None, (1, "b")},
+        frozenset({-1, -2}),
+        set(),
         [[[[[[[[1]]]]]]]],
     ],
-    ids=repr,
+    ids=lambda value: (
+        f"{type(value).__name__} of {len(value)}"
+        if isinstance(value, set | frozenset)
+        else repr(value)
+    ),
 )
 def test_numbers_strings_none_and_nests_of_them_arrive_as_they_were(value: Any) -> None:
     arrived = crossed(value)
@@ -175,6 +184,127 @@ def test_tensors_arrive_inside_nests() -> None:
 def test_the_tuples_that_torch_returns_arrive_as_tuples() -> None:
     values, indices = crossed(torch.tensor([[1.0, 5.0, 2.0]]).max(dim=-1))
     assert (values.item(), indices.item()) == (5.0, 1)
+
+
+ROWS = np.arange(24.0).reshape(2, 3, 4)
+ARRAYS = [
+    pytest.param(np.array(3.5), id="0-d"),
+    pytest.param(np.empty((2, 0)), id="empty"),
+    pytest.param(ROWS.T, id="transposed"),
+    pytest.param(ROWS[:, ::-2, 1:], id="negative strides"),
+    pytest.param(np.broadcast_to(ROWS[0], (5, 3, 4)), id="broadcast"),
+    pytest.param(ROWS.astype(">f8"), id="big endian"),
+    pytest.param(ROWS > 7, id="bool"),
+    pytest.param(ROWS.astype(np.float16), id="float16"),
+    pytest.param(np.array([np.nan, np.inf, -0.0], np.float32), id="not finite"),
+]
+
+
+@pytest.mark.parametrize("sent", ARRAYS)
+def test_an_array_arrives_as_a_plain_array_of_its_own_memory(sent: Any) -> None:
+    arrived = crossed([sent])[0]
+    assert type(arrived) is np.ndarray
+    assert (arrived.dtype, arrived.shape) == (sent.dtype.newbyteorder("="), sent.shape)
+    np.testing.assert_array_equal(arrived, sent)
+    assert arrived.flags.writeable
+    assert arrived.flags.owndata
+
+
+@pytest.mark.parametrize("number", [np.float64(2.5), np.float32(2.5), np.int64(-3), np.bool_(True)])
+def test_a_number_of_numpy_arrives_as_an_array_without_axes(number: Any) -> None:
+    arrived = crossed(number)
+    assert (type(arrived), arrived.dtype, arrived.shape) == (np.ndarray, number.dtype, ())
+    assert arrived == number
+
+
+class Lying(np.ndarray):
+    """An array that answers every question with an exception."""
+
+    dtype = shape = property(lambda _: 1 / 0)
+
+    def __array_finalize__(self, other: Any) -> None:
+        if isinstance(other, Lying):
+            raise ZeroDivisionError
+
+
+class LyingDict(dict):  # type: ignore[type-arg]
+    def items(self) -> Any:
+        raise ZeroDivisionError
+
+    __iter__ = __len__ = keys = values = __eq__ = items  # type: ignore[assignment]
+    __hash__ = None
+
+
+class LyingSet(set):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        raise ZeroDivisionError
+
+    __len__ = __eq__ = __sub__ = __iter__  # type: ignore[assignment]
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    ("lying", "plain"),
+    [
+        (np.zeros(2).view(Lying), np.zeros(2)),
+        (LyingDict(a=1), {"a": 1}),
+        (LyingSet({1}), {1}),
+    ],
+    ids=["array", "dict", "set"],
+)
+def test_a_subclass_is_read_without_its_methods(lying: Any, plain: Any) -> None:
+    arrived = crossed(lying)
+    assert type(arrived) is type(plain)
+    assert np.array_equal(arrived, plain)
+
+
+def test_a_set_is_sent_in_one_order() -> None:
+    words = [f"word {n}" for n in range(50)]
+    first, second = (payload.pack({*some}) for some in (words, words[::-1]))
+    assert wire.encode_input(first) == wire.encode_input(second)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (b"ab", "type bytes cannot be sent to a student's code: use a list of ints"),
+        ([1, {"a": 2j}], "type complex cannot be sent to a student's code: use two floats"),
+        ({1: object()}, "use tensors, NumPy arrays, numbers, strings, None, and tuples, lists"),
+        ("x" * 2_001, "a string of more than 2,000 characters cannot be sent"),
+        ([np.array([None])], "an array of dtype object: have its rows different lengths?"),
+        (torch.zeros(2**21), "larger than 4 MB cannot be sent"),
+    ],
+)
+def test_an_argument_that_cannot_be_sent_is_refused(value: Any, told: str) -> None:
+    with pytest.raises(payload.Unsendable) as refused:
+        payload.pack_input(value)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        wire.Entries([(wire.Items("list", []), 1)]),
+        wire.Entries([(wire.TensorData("float32", (), b"1234"), 1)]),
+        wire.Entries([(wire.Items("tuple", [wire.Odd("x")]), 1)]),
+        wire.Entries([(1, "a"), (True, "b")]),
+        wire.Entries([(math.nan, "a")]),
+        wire.Items("set", [wire.Items("set", [])]),
+        wire.Items("frozenset", [1, 1.0]),
+        wire.TensorData("float64", (2,), b"1" * 8, array=True),
+        wire.TensorData("bfloat16", (1,), b"12", array=True),
+        wire.TensorData("float32", (2,), b"", "meta", array=True),
+        wire.TensorData("object", (1,), b"12345678", array=True),
+    ],
+    ids=str,
+)
+def test_a_forged_set_dictionary_or_array_is_a_wire_error(forged: wire.Value) -> None:
+    reply = wire.decode_reply(wire.encode(wire.Outcomes([wire.Returned([forged][0])])))
+    assert isinstance(reply, wire.Outcomes)
+    (returned,) = reply.outcomes
+    assert isinstance(returned, wire.Returned)
+    with pytest.raises(wire.WireError):
+        payload.unpack(returned.value)
 
 
 def test_a_state_dict_arrives_as_a_dictionary() -> None:
@@ -206,7 +336,8 @@ nests = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+        | st.dictionaries(leaves, inner, max_size=3)
+        | st.frozensets(leaves, max_size=3)
     ),
     max_leaves=8,
 )
@@ -233,13 +364,25 @@ def test_any_shallow_nest_arrives_as_it_was(value: Any) -> None:
         (torch.zeros([1] * 17), "17 dimensions"),
         (2**63, "beyond 64 bits"),
         (-(10**400), "beyond 64 bits"),
-        ({1, 2}, "type set"),
+        ({(1, b"2")}, "a set of other items"),
+        ({math.nan}, "a set of other items"),
+        (np.array([1, "a", None]), "dtype object"),
+        (np.zeros(2, [("a", int), ("b", float)]), "dtype void128"),
+        (np.array(["a"]), "dtype str32"),
+        (np.zeros(2, np.complex64), "dtype complex64"),
+        (np.longdouble(1), "dtype float128"),
+        (np.zeros((1,) * 17), "17 dimensions"),
+        (np.lib.stride_tricks.as_strided(np.zeros(1), (2**20, 2**20), (0, 0)), "larger than 4 MB"),
+        (range(3), "type range"),
         (3 + 4j, "type complex"),
         (b"bytes", "type bytes"),
         (object(), "type object"),
         (nn.Linear(1, 1), "type Linear"),
         (Tensor, "type"),
-        ({1: 2}, "keys that are not strings"),
+        ({torch.ones(1): 2}, "other keys than strings"),
+        ({math.nan: 2}, "other keys than strings"),
+        ({(1, frozenset()): 2}, "other keys than strings"),
+        (set(range(10_001)), "more than 10,000 values"),
         ([None] * 10_001, "more than 10,000 values"),
         ((None,) * 10_001, "more than 10,000 values"),
         ({str(n): n for n in range(10_001)}, "too many"),
@@ -464,6 +607,8 @@ BOMBS = {
     "bytes that claim to be many": b"\xc6\xff\xff\xff\xffno",
     "a dictionary of one key": msgspec.msgpack.encode({"type": "entries", "entries": 0})[:-1]
     + b"\xdf\x00\x0f\xff\xff" + b"\xa0\xc0" * 0xFFFFF,
+    "pairs of lists": msgspec.msgpack.encode({"type": "entries", "entries": 0})[:-1]
+    + TEN_THOUSAND + (b"\x92" + LIST + b"\xdc\x00\x64" + b"\xc0" * 100 + b"\xc0") * 10_000,
     "a very deep list": (LIST + b"\x91") * 100_000,
     "a very long text": b"\xdb\x00\x3f\x00\x00" + b"x" * 0x3F0000,
 }  # fmt: skip

@@ -1,0 +1,76 @@
+"""Unit 2, steps: windows over a series, and one step of an algorithm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+
+def moving_average(
+    series: Float[np.ndarray, " time"], width: int
+) -> Float[np.ndarray, " time-width+1"]:
+    """Average each window of neighbouring numbers.
+
+        out[t] = (series[t] + … + series[t + width - 1]) / width
+
+    Why: this is the simplest convolution, and it makes a trend visible.
+
+    Takes:
+        series: (time).
+        width: int, from 1 to time.
+
+    Returns:
+        (time-width+1): one mean for each window that fits.
+
+    Rules:
+        unchanged: `series` stays as it was.
+
+    Example: three windows of two numbers.
+
+    >>> moving_average(np.array([1.0, 3.0, 5.0, 9.0]), 2)
+    array([2., 4., 7.])
+
+    Source: NumPy, convolve, https://numpy.org/doc/stable/reference/generated/numpy.convolve.html.
+    """
+    raise NotImplementedError
+
+
+def kmeans_step(
+    points: Float[np.ndarray, "points d"], centers: Float[np.ndarray, "clusters d"]
+) -> tuple[Int[np.ndarray, " points"], Float[np.ndarray, "clusters d"]]:
+    """Assign each point to its nearest center, and move the centers to the means.
+
+        label[i] = argmin_k |points[i] - centers[k]|²,   center[k] = mean of the points labelled k
+
+    Why: k-means repeats this step until the labels stay the same.
+
+    Takes:
+        points: (points, d).
+        centers: (clusters, d).
+
+    Returns:
+        int (points), the labels; and (clusters, d), the new centers.
+
+    Rules:
+        empty: A center without points stays where it is.
+        unchanged: `points` and `centers` stay as they were.
+
+    Example: the third center has no point.
+
+    >>> points = np.array([[0.0], [2.0], [9.0]])
+    >>> labels, centers = kmeans_step(points, np.array([[0.5], [8.0], [50.0]]))
+    >>> labels
+    array([0, 0, 1])
+    >>> centers
+    array([[ 1.],
+           [ 9.],
+           [50.]])
+
+    Source: Stuart Lloyd 1982, "Least squares quantization in PCM",
+    https://doi.org/10.1109/TIT.1982.1056489.
+    """
+    raise NotImplementedError
