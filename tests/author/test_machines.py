@@ -153,5 +153,5 @@ def test_jails_get_what_says_how_much_of_the_processor_to_use_and_no_other_varia
     assert "A_SECRET" not in names
 
 
-def found() -> None:
+def found() -> object:
     """What the answer is called."""
