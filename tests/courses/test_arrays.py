@@ -123,7 +123,7 @@ def test_a_class_of_three_is_graded(grader: Grader, tmp_path: Path) -> None:
     ("file", "old", "new", "told"),
     [
         (
-            "solutions/tables.py",
+            "*/tables.py",
             "classes: int)",
             "classes: bytes)",
             "tables.py:13: one_hot: parameter classes: bytes cannot be sent to a student's code",
@@ -132,7 +132,7 @@ def test_a_class_of_three_is_graded(grader: Grader, tmp_path: Path) -> None:
             "solutions/graders/test_tables.py",
             "np.array([1, 0, 3, 1, 1]), 4",
             "np.array([None]), 4",
-            "test_one_hot_has_a_column_for_each_class",
+            "AuthorError: one_hot, argument labels: an array of dtype object",
         ),
     ],
 )
@@ -140,14 +140,10 @@ def test_an_author_who_sends_something_else_is_told(
     grader: Grader, tmp_path: Path, file: str, old: str, new: str, told: str
 ) -> None:
     shutil.copytree(ARRAYS, tmp_path / "arrays")
-    path = tmp_path / "arrays" / file
-    text = path.read_text("utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), "utf-8")
+    for path in (tmp_path / "arrays").glob(file):
+        text = path.read_text("utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), "utf-8")
     ran = grader("audit", "one_hot", "--course", tmp_path / "arrays" / "exercises")
     assert ran.code in (1, 2)
     assert told in ran.out + ran.err
-    if ran.code == 2:
-        assert ran.err.count("\n") == 1
-    else:
-        assert "grader_error" in ran.out
