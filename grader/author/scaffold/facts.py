@@ -12,7 +12,7 @@ from torch import Tensor
 
 from grader.author.scaffold.kinds import Normal
 from grader.author.scaffold.trial import Case, Key, Refused, Trial, tensors_in
-from grader.course.contract import BOOL, TensorSpec
+from grader.course.forms import BOOL, TensorSpec
 from grader.course.tensors import Make
 from grader.course.tolerances import UNMOVED
 
@@ -143,8 +143,9 @@ def _ones(trial: Trial, case: Case) -> Iterator[str]:
     sizes = dict(case.sizes)
     counting = any(type(values[0]) is int and values[0] > 1 for values in trial.domains.values())
     specs = [spec for _, parameter in trial.parameters for spec in parameter.specs]
-    first = {spec.dimensions[0].label for spec in specs if len(spec.dimensions) > 1}
-    inner = {one.label for spec in specs for one in spec.dimensions[1:]}
+    shapes = [spec.dimensions or () for spec in specs]
+    first = {shape[0].label for shape in shapes if len(shape) > 1}
+    inner = {one.label for shape in shapes for one in shape[1:]}
     for name in case.sizes:
         if counting and name not in first - inner:
             continue

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from grader.course.contract import BOOL, FLOAT, INT, TensorSpec
+from grader.course.forms import BOOL, FLOAT, INT, TensorSpec
 from grader.course.tensors import Make
 
 Sizes = Mapping[str, int]

@@ -18,7 +18,8 @@ from grader.author.scaffold.source import Source
 from grader.author.scaffold.trial import Key
 from grader.author.texts import template
 from grader.author.wording import TODO
-from grader.course.contract import Parameter, TensorSpec
+from grader.course.contract import Parameter
+from grader.course.forms import Form, TensorSpec
 
 WIDTH = 96  # of a line of a statement
 SLOTS = {
@@ -152,12 +153,12 @@ def _described(docstring: str, name: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _result(returns: object) -> str:
+def _result(returns: Form) -> str:
     if isinstance(returns, TensorSpec):
         return said(returns)
-    if isinstance(returns, tuple):
-        return " and ".join(map(_result, returns))
-    return "int" if returns == "int" else "a value"
+    if returns.kind == "tuple":
+        return " and ".join(map(_result, returns.parts))
+    return returns.kind if returns.kind in ("int", "float", "bool") else "a value"
 
 
 # --- the example ---------------------------------------------------------------------------------

@@ -22,10 +22,10 @@ from grader.course.contract import (
     ContractError,
     Parameter,
     Signature,
-    TensorSpec,
     bind,
     check_result,
 )
+from grader.course.forms import TensorSpec, specs_of
 from grader.course.references import draw_weights
 from grader.course.tensors import Make
 from grader.testing.models import table_model
@@ -174,28 +174,20 @@ def names_of_sizes(contract: Contract) -> list[str]:
         if signature is None:
             continue
         specs = [spec for parameter in signature.parameters for spec in parameter.specs]
-        for spec in (*specs, *_specs_in(signature.returns)):
+        for spec in (*specs, *specs_of(signature.returns)):
             found |= dict.fromkeys(names_in(spec))
     return list(found)
 
 
 def names_in(spec: TensorSpec) -> Iterator[str]:
     """The names of the sizes in a tensor's shape."""
-    for dimension in spec.dimensions:
+    for dimension in spec.dimensions or ():
         if dimension.variadic:
             yield from OUTER
             continue
         for node in ast.walk(ast.parse(dimension.expression, mode="eval")):
             if isinstance(node, ast.Name):
                 yield node.id
-
-
-def _specs_in(returns: Any) -> Iterator[TensorSpec]:
-    if isinstance(returns, TensorSpec):
-        yield returns
-    elif isinstance(returns, tuple):
-        for part in returns:
-            yield from _specs_in(part)
 
 
 def shape_of(spec: TensorSpec, sizes: Mapping[str, int]) -> list[int]:
@@ -207,7 +199,7 @@ def expressions(spec: TensorSpec) -> list[str]:
     """The expression of each dimension's size; ``...`` becomes two sizes."""
     return [
         text
-        for dimension in spec.dimensions
+        for dimension in spec.dimensions or ()
         for text in (OUTER if dimension.variadic else [dimension.expression])
     ]
 
