@@ -126,26 +126,30 @@ def compile_contract(name: str, reference: Any) -> Contract:
         return Contract(name, "module", made, called)
     if inspect.isfunction(reference):
         return Contract(name, "function", _signature(name, reference, method=False))
-    raise ContractError(f"{name}: a reference is a function or an nn.Module class")
+    file = getattr(inspect.getmodule(reference), "__file__", None)
+    where = f"{file}: {name}" if file else name
+    raise ContractError(f"{where}: a reference is a function or an nn.Module class")
 
 
 def _signature(name: str, function: Callable[..., Any], method: bool) -> Signature:
     parameters = list(inspect.signature(function).parameters.values())[1 if method else 0 :]
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno}: {name}" if code else name
     try:
         hints = typing.get_type_hints(function)
     except (NameError, TypeError) as error:
-        raise ContractError(f"{name}: an annotation cannot be read: {error}") from None
+        raise ContractError(f"{where}: an annotation cannot be read: {error}") from None
 
     def form(part: str, hint: Any) -> Form:
         try:
             return form_of(hint)
         except Unsupported as error:
-            raise ContractError(f"{name}: {part}: {error}") from None
+            raise ContractError(f"{where}: {part}: {error}") from None
 
     found = []
     for one in parameters:
         if one.name not in hints:
-            raise ContractError(f"{name}: parameter '{one.name}' has no annotation")
+            raise ContractError(f"{where}: parameter '{one.name}' has no annotation")
         optional = one.default is not inspect.Parameter.empty
         part = f"parameter {one.name}"
         found.append(Parameter(one.name, form(part, hints[one.name]), optional))

@@ -179,5 +179,6 @@ def test_an_annotation_that_nothing_can_meet_is_refused_at_the_reference(
     f.__annotations__ = {"x": annotation, "return": None}
     with pytest.raises(ContractError) as error:
         compile_contract("f", f)
-    assert str(error.value).startswith("f: parameter x: ")
+    where = f"{__file__}:{f.__code__.co_firstlineno}: f: parameter x: "
+    assert str(error.value).startswith(where)
     assert told in str(error.value)
