@@ -156,7 +156,7 @@ def _signature(name: str, function: Callable[..., Any], method: bool) -> Signatu
     result = form("the result", hints.get("return", Any))
     if isinstance(result, ValueSpec) and result.kind in ("model", "batches"):
         raise ContractError(
-            f"{name}: the result: modules and generators cannot be sent: return a list, or "
+            f"{where}: the result: modules and generators cannot be sent: return a list, or "
             "annotate None and let the function change the model that it is given; a test then "
             "reads the weights of its own model"
         )
