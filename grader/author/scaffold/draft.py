@@ -10,7 +10,6 @@ from pathlib import Path
 
 from grader.author.audit import audit_course
 from grader.author.findings import Audited
-from grader.author.mutants import mutants_of
 from grader.author.scaffold.annotations import annotated
 from grader.author.scaffold.calls import Calls
 from grader.author.scaffold.example import find_example
@@ -73,9 +72,7 @@ def write_exercise(
     draft = _derived(course, name, unit, there, origin, example, report)
     with tempfile.TemporaryDirectory(prefix="grader-") as folder:
         findings = _audited(draft, Path(folder), report)
-    mutants = {mutant.id: mutant for mutant in mutants_of(draft.source.text, name)}
-    living = [mutants[one.name] for one in findings if one.kind == "mutant" and not one.well]
-    texts, pieces = texts_of(draft, waiting(draft.source.text, living))
+    texts, pieces = texts_of(draft, waiting(findings))
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode())

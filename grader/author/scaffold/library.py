@@ -8,12 +8,10 @@ from typing import Any
 
 import torch
 
-from grader.author.changes import change_to, written
-from grader.author.mutants import Mutant
+from grader.author.findings import Audited
 from grader.author.scaffold.facts import gradients_of
 from grader.author.scaffold.trial import Refused, Trial, tensors_in
 from grader.author.texts import template
-from grader.author.wording import TODO
 from grader.course.statements import BUILT_IN, COMPUTES
 from grader.mistakes import Variant
 
@@ -107,29 +105,12 @@ def _alike(some: Sequence[Any], others: Sequence[Any]) -> bool:
 # --- living mutants ------------------------------------------------------------------------------
 
 
-def waiting(text: str, mutants: Sequence[Mutant]) -> str:
+def waiting(findings: Sequence[Audited]) -> str:
     """Living mutants as commented mistakes, each of which waits for a title and a hint."""
-    if not mutants:
+    living = [one for one in findings if one.kind == "mutant" and not one.well]
+    if not living:
         return ""
-    lines = [*template("exercise/waiting.txt").splitlines()]
-    for mutant in mutants:
-        lines += ["#", f"# {_place(mutant)}"]
-        lines += (f"# {line}".rstrip() for line in _as_mistake(text, mutant).splitlines())
+    lines = template("exercise/waiting.txt").splitlines()
+    for finding in living:
+        lines += ["#", *(f"# {line}".rstrip() for line in finding.suggestion.splitlines())]
     return "\n".join(lines) + "\n"
-
-
-def _place(mutant: Mutant) -> str:
-    """The line of a mutant's change, with the old text and the new text."""
-    line, _, change = mutant.id.partition("/L")[2].partition(":")
-    old, arrow, new = change.partition("->")
-    return f"line {line}: {old} becomes {new}" if arrow else f"line {line}: {change}"
-
-
-def _as_mistake(text: str, mutant: Mutant) -> str:
-    """The declaration of a mutant as a mistake, as a change if it is a small one."""
-    name = mutant.id.partition("/")[0]
-    slots = f'"{name}", "{TODO}", "{TODO}: what is wrong",\n    hint="{TODO}: a question",'
-    change = change_to(text, mutant.definition)
-    if change is None:
-        return f"@mistake(\n    {slots}\n)\n{mutant.definition}"
-    return f"mistake(\n    {slots}\n    change={written(change)},\n)"

@@ -39,7 +39,8 @@ def lines_of(name: str, outcome: Outcome) -> Iterator[str]:
     if slots:
         yield f"  to write, where the files say TODO: {', '.join(slots)}"
     for finding in others:
-        yield f"  {finding.kind} {finding.name}: {finding.text}"
+        advice = f"; {finding.advice}" if finding.advice else ""
+        yield f"  {finding.text}{advice}"
     yield from _living(living)
 
 
