@@ -40,7 +40,8 @@ def lines_of(name: str, outcome: Outcome) -> Iterator[str]:
         yield f"  to write, where the files say TODO: {', '.join(slots)}"
     for finding in others:
         advice = f"; {finding.advice}" if finding.advice else ""
-        yield f"  {finding.text}{advice}"
+        what = "" if finding.kind == "exercise" else f"{finding.kind} {finding.name}: "
+        yield f"  {what}{finding.text}{advice}"
     yield from _living(living)
 
 
