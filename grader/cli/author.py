@@ -292,8 +292,8 @@ def new_course(
     """Write a new course with one exercise, which grades, checks, audits and releases as it is.
 
     With --overlay, DIR becomes a private course on top of another course. Anyone can read the
-    references and hidden tests of a public repository. The files that you put into DIR replace
-    them, and stay private.
+    references and hidden tests of a public repository. The tests and mistakes that you put into
+    DIR are added to them, and stay private.
     """
     if overlay:
         if title or name:
