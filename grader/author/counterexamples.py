@@ -333,7 +333,7 @@ def _gradients(made: Any, arguments: tuple[Any, ...]) -> tuple[Tensor | None, ..
     floats = [tensor for tensor in _tensors(leaves) if tensor.is_floating_point()]
     for tensor in floats:
         tensor.requires_grad_()
-    # The calls gets copies, since torch refuses to change a leaf of the graph in place.
+    # The call gets copies, since torch refuses to change a leaf of the graph in place.
     results = [t for t in _tensors(made(*_copied(leaves))) if t.requires_grad]
     if not results or not floats:
         return ()

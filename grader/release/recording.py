@@ -33,9 +33,6 @@ from grader.records.faults import CallError
 from grader.run.workers import share
 from grader.sandbox.session import Nowhere
 
-MOST_BIASES = 4  # with more biases, a module is recorded only with all of them
-WRONG = 3  # mistakes on which a check runs again; its calls to references must stay the same
-
 
 def record_course(
     course: Course,
