@@ -24,7 +24,7 @@ MODULE_OF = {
     "forget": "conversation", "diff": "conversation",
     "report": "conversation", "export": "conversation", "canvas": "canvas", "term": "term",
     "release": "release",
-    "audit": "author", "schema": "author", "doctor": "doctor", "new": "author",
+    "audit": "audit", "schema": "author", "doctor": "doctor", "new": "author",
     "host": "host",
 }  # fmt: skip
 
