@@ -43,6 +43,7 @@ from grader.course.forms import (
     oddities,
     parsed,
     settled,
+    sizes_in,
     specs_of,
     wanted,
 )
@@ -123,18 +124,42 @@ def compile_contract(name: str, reference: Any) -> Contract:
                     f"{name}: {parameter.name} is for a function: a class takes neither models nor "
                     "generators"
                 )
+        _require_known_sizes(name, reference.forward, called, [made])
         return Contract(name, "module", made, called)
     if inspect.isfunction(reference):
-        return Contract(name, "function", _signature(name, reference, method=False))
+        signature = _signature(name, reference, method=False)
+        _require_known_sizes(name, reference, signature)
+        return Contract(name, "function", signature)
     file = getattr(inspect.getmodule(reference), "__file__", None)
     where = f"{file}: {name}" if file else name
     raise ContractError(f"{where}: a reference is a function or an nn.Module class")
 
 
+def _require_known_sizes(
+    name: str, function: Callable[..., Any], signature: Signature, made: Sequence[Signature] = ()
+) -> None:
+    """Raise `ContractError` if a result has a size that no argument gives."""
+    parameters = [one for some in (*made, signature) for one in some.parameters]
+    known = {one.name for one in parameters if one.kind == INT}
+    for spec in (spec for one in parameters for spec in one.specs):
+        known |= {dimension.label for dimension in spec.dimensions or ()}
+    for size in (size for spec in specs_of(signature.returns) for size in sizes_in(spec)):
+        if size not in known:
+            raise ContractError(
+                f"{_place(function, name)}: the result: no argument has the size {size!r}; if it "
+                f"depends on values, write _{size.strip('.')}"
+            )
+
+
+def _place(function: Callable[..., Any], name: str) -> str:
+    """The file, the line and the name of a reference."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}: {name}" if code else name
+
+
 def _signature(name: str, function: Callable[..., Any], method: bool) -> Signature:
     parameters = list(inspect.signature(function).parameters.values())[1 if method else 0 :]
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    where = f"{code.co_filename}:{code.co_firstlineno}: {name}" if code else name
+    where = _place(function, name)
     try:
         hints = typing.get_type_hints(function)
     except (NameError, TypeError) as error:
@@ -209,6 +234,8 @@ def bind(
         if spec.dimensions and not exact and leading is None:
             leading = shape[: len(shape) - len(names)]
         for dimension, size in zip(reversed(names), reversed(shape), strict=False):
+            if dimension.free:
+                continue
             known = sizes.setdefault(dimension.label, size)
             if known != size and spec.kind != BOOL:  # masks may broadcast
                 raise ContractError(
@@ -307,9 +334,10 @@ def _returned(misfit: Misfit) -> str:
 
 def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Tensor | Array) -> None:
     if spec.dimensions is not None:
-        labels, sizes = expected_shape(spec.dimensions, binding)
-        if tuple(value.shape) != sizes:
-            raise ContractBroken(f"{what} {shape_message(labels, sizes, tuple(value.shape))}")
+        shape = tuple(value.shape)
+        labels, sizes = expected_shape(spec.dimensions, binding, shape)
+        if shape != sizes:
+            raise ContractBroken(f"{what} {shape_message(labels, sizes, shape)}")
     kept = spec.kind == FLOAT and binding.dtype is not None
     usual = torch.float64 if spec.array else torch.get_default_dtype()
     families = {FLOAT: binding.dtype or usual, BOOL: torch.bool, INT: torch.int64}
@@ -328,15 +356,18 @@ def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Tensor |
 
 
 def expected_shape(
-    dimensions: Sequence[Dimension], binding: Binding
+    dimensions: Sequence[Dimension], binding: Binding, got: Sequence[int] = ()
 ) -> tuple[list[str], tuple[int, ...]]:
-    """The labels and sizes of the dimensions that a result must have."""
+    """The labels and sizes of the dimensions that a result of the shape `got` must have."""
     labels: list[str] = []
     sizes: list[int] = []
     for dimension in dimensions:
         if dimension.variadic:
             labels += ["..."] * len(binding.leading)
             sizes += binding.leading
+        elif dimension.free:
+            labels.append(dimension.label)
+            sizes.append(got[len(sizes)] if len(sizes) < len(got) else 0)
         else:
             labels.append(dimension.label)
             sizes.append(_evaluate(dimension.expression, binding.sizes))
@@ -349,7 +380,7 @@ def shape_message(labels: Sequence[str], sizes: Sequence[int], got: Sequence[int
     For example, ``shape (batch=2, tokens=5), got (5, 2): batch and tokens look swapped``.
     """
     expected = ", ".join(
-        str(size) if label == "..." else f"{label}={size}"
+        str(size) if label == "..." else label if label.startswith("_") else f"{label}={size}"
         for label, size in zip(labels, sizes, strict=True)
     )
     actual = f"({', '.join(map(str, got))})"

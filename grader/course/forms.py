@@ -44,6 +44,11 @@ class Dimension:
         """Whether the dimension is ``...``, which matches any number of leading dimensions."""
         return self.label == "..."
 
+    @property
+    def free(self) -> bool:
+        """Whether the dimension may have any size, which depends on values: ``_runs``."""
+        return self.label.startswith("_")
+
 
 class TensorSpec(msgspec.Struct, frozen=True, tag="tensor"):
     """The form of a tensor or a NumPy array: its dimensions, and the kind of its elements.
@@ -185,10 +190,13 @@ def _tensor(hint: Any) -> TensorSpec:
     for dimension in dimensions:
         if not dimension.variadic and not _is_size(dimension.expression):
             raise Unsupported(
-                f"{_shown(hint)}: {dimension.label} is no dimension: use names, numbers, sums and "
-                "products of these, and ... for any leading dimensions"
+                f"{_shown(hint)}: {dimension.label} is no dimension: use names, numbers, sums, "
+                "differences and products of these, //, and ... for any leading dimensions"
             )
     return TensorSpec(dimensions, _kind(hint), array)
+
+
+OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)  # in the expression of a size
 
 
 def _is_size(expression: str) -> bool:
@@ -196,7 +204,7 @@ def _is_size(expression: str) -> bool:
         tree = parsed(expression)
     except SyntaxError:
         return False
-    allowed = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.operator)
+    allowed = (ast.Name, ast.Load, ast.Constant, ast.BinOp, *OPERATORS)
     return all(isinstance(node, allowed) for node in ast.walk(tree))
 
 
@@ -222,6 +230,16 @@ def _kind(hint: Any) -> str:
     raise Unsupported(
         f"{hint.__name__}: use Float, Int or Bool, or one dtype of torch, such as Float64"
     )
+
+
+def sizes_in(spec: TensorSpec) -> Iterator[str]:
+    """The names that a form's sizes are computed from; ``...`` for leading dimensions."""
+    for dimension in spec.dimensions or ():
+        if dimension.variadic:
+            yield dimension.label
+        elif not dimension.free:
+            nodes = ast.walk(parsed(dimension.expression))
+            yield from (node.id for node in nodes if isinstance(node, ast.Name))
 
 
 def specs_of(form: Form) -> Iterator[TensorSpec]:

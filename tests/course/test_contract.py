@@ -485,12 +485,38 @@ def divided(x: Float[Tensor, "tokens d"]) -> Float[Tensor, "tokens d/2"]:
     raise NotImplementedError
 
 
-@pytest.mark.parametrize(("reference", "told"), [(unknown, "heads*d"), (divided, "d/2")])
-def test_a_dimension_that_cannot_be_worked_out_is_the_authors_error(
+def leading(x: Float[Tensor, "tokens d"]) -> Float[Tensor, "... d"]:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        (unknown, "no argument has the size 'heads'; if it depends on values, write _heads"),
+        (leading, "no argument has the size '...'"),
+        (divided, "d/2 is no dimension"),
+    ],
+)
+def test_a_dimension_that_cannot_be_worked_out_is_refused_at_the_reference(
     reference: Any, told: str
 ) -> None:
-    with pytest.raises(ContractError, match=rf"no size for '{re.escape(told)}'"):
-        judge(reference, [torch.zeros(5, 4)], torch.zeros(5, 4))
+    with pytest.raises(ContractError) as refused:
+        compile_contract("f", reference)
+    assert str(refused.value).startswith(f"{__file__}:{reference.__code__.co_firstlineno}: f: ")
+    assert told in str(refused.value)
+
+
+def runs(x: Float[Tensor, "steps d"]) -> Float[Tensor, "_runs d"]:
+    raise NotImplementedError
+
+
+def test_a_size_that_depends_on_values_is_free_and_the_others_are_not() -> None:
+    x = torch.zeros(5, 4)
+    for size in (0, 3, 9):
+        judge(runs, [x], torch.zeros(size, 4))
+    for result, got in ((torch.zeros(3, 5), "(3, 5)"), (torch.zeros(4), "(4)")):
+        with pytest.raises(ContractBroken, match=re.escape(f"shape (_runs, d=4), got {got}")):
+            judge(runs, [x], result)
 
 
 # --- the order of a student's arguments ----------------------------------------------------------
