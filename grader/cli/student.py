@@ -190,7 +190,9 @@ def _after_solved(console: Console, lesson: Lesson, verdict: Verdict) -> None:
     from grader.student.reward import reward
 
     if verdict.solved_before:
-        console.print(f"[dim]why it works, and ideas to try: grader after {verdict.exercise}[/dim]")
+        if "after" not in lesson.standing.course.lacking:
+            more = f"why it works, and ideas to try: grader after {verdict.exercise}"
+            console.print(f"[dim]{more}[/dim]")
         return
     console.print()
     _print_reward(console, reward(lesson.standing, verdict.exercise))

@@ -23,9 +23,11 @@ def small_model(make: Make, *layers: nn.Module) -> nn.Sequential:
         reference.train(ours, batches, 0.1)
         assert_agrees(theirs, ours)
 
-    `grader.wire.models.LAYERS` lists the layers; raises `UnsuitableModel` for any other. The model
-    is in training mode. Gradients in ``.grad`` are not brought back. With dropout, the student's
-    code and the reference drop different entries.
+    The layers are Linear, Conv1d, Conv2d, Embedding, norms, activations, Dropout, Flatten and
+    Sequential of ``torch.nn``; raises `UnsuitableModel`, which lists them, for any other. The model
+    is in training mode. Gradients in ``.grad`` travel in neither direction, and whether a weight
+    needs a gradient travels to the student only. With dropout, the student's code and the reference
+    drop different entries.
     """
     model = nn.Sequential(*layers)
     layers_of(model)

@@ -52,6 +52,11 @@ def layers_of(model: nn.Module) -> LayerData:
     held = [(path, t) for path, t in _weights(model) if t is not None]
     if len({id(tensor) for _, tensor in held}) < len(held):
         raise UnsuitableModel("a model whose layers share a weight cannot be sent: use two layers")
+    if any(tensor.grad is not None for _, tensor in held):
+        raise UnsuitableModel(
+            "gradients in .grad are not sent: call model.zero_grad(), and let the function "
+            "compute them"
+        )
     if sum(tensor.numel() for _, tensor in held) > MAX_MODEL:
         raise UnsuitableModel(f"a model has at most {MAX_MODEL:,} numbers: use a smaller one")
     data = _layer_data(model, 0)

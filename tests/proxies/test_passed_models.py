@@ -299,7 +299,14 @@ def tied() -> list[nn.Module]:
     return [layer, layer]
 
 
+def with_gradients() -> list[nn.Module]:
+    layer = nn.Linear(3, 2)
+    layer(torch.ones(3)).sum().backward()
+    return [layer]
+
+
 UNSUITABLE = {
+    "gradients": (with_gradients(), r"gradients in \.grad are not sent: call model.zero_grad"),
     "an own class": ([Own()], "made of layers of torch.nn: .*Own is not among them"),
     "a layer of torch": ([nn.LSTM(3, 2)], "LSTM is not among them"),
     "a subclass": ([type("Linear", (nn.Linear,), {})(3, 2)], "Linear is not among them"),
