@@ -163,17 +163,17 @@ GENERAL = Path(__file__).with_name("general.py")  # the engine's table of common
 
 def _load_common(course: Course) -> Mapping[str, Common]:
     """The common mistakes by slug: the engine's, then those of the course's layers."""
-    table = dict(_table(GENERAL))
+    table = dict(common_table(GENERAL))
     for path in course.layers("mistakes", COMMON):
         if any(unit.name == path.stem for unit in course.units):
             raise CallError(
                 f"{path}: is the table of common mistakes, and no unit can be {path.stem!r}"
             )
-        table |= _table(path)
+        table |= common_table(path)
     return table
 
 
-def _table(path: Path) -> Mapping[str, Common]:
+def common_table(path: Path) -> Mapping[str, Common]:
     """The common mistakes that a file declares, by slug."""
     with _errors_in(path):
         _run(path)

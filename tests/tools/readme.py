@@ -12,8 +12,9 @@ from pathlib import Path
 from grader.author.findings import EXCUSES
 from grader.author.mutants import mutants_of
 from grader.course.course import load_course
-from grader.course.statements import statement
+from grader.course.statements import COMPUTES, statement
 from grader.mistakes import VariantKind, load_library
+from grader.mistakes.known import GENERAL, common_table
 from grader.student.scripts import said_of
 from tests.support import attacks_table
 from tests.tools import reference, structure
@@ -54,6 +55,15 @@ def experiments_table() -> str:
         named = [e.name for e in course.exercises.values() if name in e.experiments]
         of = ", ".join(f"`{one}`" for one in named) if named else "the unit"
         rows.append(f"| `{name}` | {about} | {of} |")
+    return "\n".join(rows) + "\n"
+
+
+def common_mistakes_table() -> str:
+    """One row a common mistake of the engine: its title, and the rules that it breaks."""
+    rows = ["| name | title | breaks |", "|---|---|---|"]
+    for one in common_table(GENERAL).values():
+        broken = ", ".join(f"`{rule}`" for rule in one.breaks or (COMPUTES,))
+        rows.append(f"| `{one.slug}` | {one.title} | {broken} |")
     return "\n".join(rows) + "\n"
 
 
@@ -114,6 +124,7 @@ PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
         "assertions": reference.assertions,
         "widths": reference.widths,
     },
+    ROOT / "docs" / "authors" / "mistakes.md": {"common": common_mistakes_table},
 }
 
 
