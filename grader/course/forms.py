@@ -290,7 +290,7 @@ def settled(
             if exact or next(oddities(value), None) is None:
                 return value
         case "float" | "int" | "bool":
-            number = value if exact else _number(value)
+            number = value if exact else number_in(value)
             if type(number) is NUMBERS[form.kind]:
                 return number
             if form.kind == "float" and type(number) is int:
@@ -336,7 +336,7 @@ NUMBERS = {"float": float, "int": int, "bool": bool}
 def _ignore(*_: object) -> None: ...
 
 
-def _number(value: Any) -> Any:
+def number_in(value: Any) -> Any:
     """The number in a tensor or array without dimensions; any other value as it is."""
     if isinstance(value, Tensor) and not value.dim() and value.device.type != "meta":
         return value.item()

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grader.course.forms import describe
+from grader.course.forms import describe, number_in
 from grader.course.tolerances import ALL_DIGITS, FLOAT64, GRADIENTS, SLOPES, Tolerance
 from grader.feedback.differences.pair import differing
 from grader.feedback.disagreement import Disagreement
@@ -17,6 +17,7 @@ from grader.proxies.remote import RemoteFunction, RemoteModule
 from grader.records.rows import counted
 
 MOST_ITEMS = 4  # of a set that are named in a message
+MOST_KEYS = 20  # of a dictionary that are named in a message
 MOST_CHARACTERS = 80  # of a value in a message
 
 THROUGH_FLOAT32 = (
@@ -75,9 +76,9 @@ def assert_agrees(
             for number, pair in enumerate(zip(theirs, ours, strict=True), start=1):
                 assert_agrees(*pair, within=within, what=f"{what} {number}")
         case dict():
-            wanted = _keys(ours)
             got = _keys(theirs) if isinstance(theirs, dict) else describe(theirs)
-            assert_that(got == wanted, f"{what}: expected the keys {wanted}, got {got}")
+            same = isinstance(theirs, dict) and theirs.keys() == ours.keys()
+            assert_that(same, f"{what}: expected the keys {_keys(ours)}, got {got}")
             for name, our_part in ours.items():
                 assert_agrees(theirs[name], our_part, within=within, what=f"{what} {name!r}")
         case set() | frozenset():
@@ -96,10 +97,11 @@ def assert_agrees(
 
 def _alike(theirs: Any, ours: Any) -> tuple[Any, Any]:
     """Both values; as numbers of Python if one of them is, and the other has no axes."""
+    ours = ours.item() if isinstance(ours, np.str_) else ours
     theirs, ours = (np.asarray(v) if isinstance(v, np.generic) else v for v in (theirs, ours))
     for number, other in ((theirs, ours), (ours, theirs)):
         if isinstance(number, (bool, int, float)) and isinstance(other, Tensor | np.ndarray):
-            theirs, ours = (v.item() if v is other and not v.ndim else v for v in (theirs, ours))
+            theirs, ours = (number_in(v) if v is other else v for v in (theirs, ours))
     return (float(theirs), ours) if type(theirs) is int and type(ours) is float else (theirs, ours)
 
 
@@ -137,7 +139,9 @@ def _kind(value: Any) -> str:
 
 
 def _keys(value: dict[Any, Any]) -> str:
-    return f"[{', '.join(sorted(map(repr, value)))}]"
+    """The keys of a dictionary; the first of them if there are many."""
+    shown = sorted(map(_cut, value))
+    return f"[{', '.join(shown[:MOST_KEYS])}{', …' if len(shown) > MOST_KEYS else ''}]"
 
 
 def _some(items: Collection[Any], why: str) -> Iterator[str]:

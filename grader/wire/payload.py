@@ -8,7 +8,7 @@ of these. `pack` and `unpack` name every kind of value. The counterpart of this 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -80,7 +80,7 @@ _numpy = Tensor.numpy
 _cpu = Tensor.cpu
 _ndarray, _generic = np.ndarray, np.generic
 _as_ndarray, _as_type, _to_bytes = np.ndarray.view, np.ndarray.astype, np.ndarray.tobytes
-_array_of = np.array
+_array_of, _item = np.array, np.generic.item
 _no_subclass = torch._C.DisableTorchFunctionSubclass
 _untraced = torch._C.DisableTorchFunction
 
@@ -190,8 +190,20 @@ def pack(
     """Turn a value into a `Value`; each part that cannot be sent becomes an `Odd`."""
     left = MAX_ITEMS
 
+    def packed_keys(keys: Iterable[Any], depth: int, noun: str) -> list[Value] | str:
+        """The keys as values, or else what is wrong with them: a key that is cut is another key."""
+        plain = list(map(plain_key, keys))
+        if not all(map(is_key, plain)):
+            return f"other {noun} than strings and numbers"
+        packed = [nest(key, depth + 1) for key in plain]
+        if not all(unpack(sent) == key for sent, key in zip(packed, plain, strict=True)):
+            return f"{noun} that are too large"
+        return packed
+
     def nest(value: Any, depth: int) -> Value:
         nonlocal left
+        if isinstance(value, np.str_):
+            value = _item(value)
         kind = type(value)
         try:
             if isinstance(value, Tensor):
@@ -215,9 +227,11 @@ def pack(
             left -= 2 * len(pairs)
             if left < 0:
                 return refuse("a dictionary with too many keys")
-            if not all(is_key(key) for key, _ in pairs):
-                return refuse("a dictionary with other keys than strings and numbers")
-            return Entries([(nest(key, depth + 1), nest(item, depth + 1)) for key, item in pairs])
+            keys = packed_keys([key for key, _ in pairs], depth, "keys")
+            if isinstance(keys, str):
+                return refuse(f"a dictionary with {keys}")
+            items = [nest(item, depth + 1) for _, item in pairs]
+            return Entries(list(zip(keys, items, strict=True)))
         for name, (container, items_of) in _CONTAINERS.items():
             if not isinstance(value, container):
                 continue
@@ -225,10 +239,12 @@ def pack(
             left -= len(inside)
             if left < 0:
                 return refuse(f"a nest of more than {MAX_ITEMS:,} values")
-            if name in _SETS and not all(map(is_key, inside)):
-                return refuse("a set of other items than strings and numbers")
-            items = [nest(item, depth + 1) for item in inside]
-            return Items(name, sorted(items, key=repr) if name in _SETS else items)
+            if name not in _SETS:
+                return Items(name, [nest(item, depth + 1) for item in inside])
+            keys = packed_keys(inside, depth, "items")
+            if isinstance(keys, str):
+                return refuse(f"a set of {keys}")
+            return Items(name, sorted(keys, key=repr))
         called = clean(str(kind.__name__)[:80])
         return refuse(f"an object of type {called}", INSTEAD.get(called, ""))
 
@@ -241,6 +257,13 @@ _CONTAINERS: Mapping[Literal["tuple", "list", "set", "frozenset"], Any] = {
     "set": (set, set.__iter__), "frozenset": (frozenset, frozenset.__iter__),
 }  # fmt: skip
 _SETS = ("set", "frozenset")
+
+
+def plain_key(key: Any) -> Any:
+    """A key with Python's numbers and strings in place of NumPy's, which are equal to them."""
+    if type(key) is tuple:
+        return tuple(map(plain_key, key))
+    return _item(key) if isinstance(key, _generic) else key
 
 
 def is_key(value: Any) -> bool:

@@ -217,6 +217,15 @@ def test_a_number_of_numpy_arrives_as_an_array_without_axes(number: Any) -> None
     assert arrived == number
 
 
+def test_names_and_keys_of_numpy_arrive_as_those_of_python() -> None:
+    names = np.array(["a", "b"])
+    sent = [*names], dict.fromkeys(names, 1), {(np.int64(1), np.float32(0.5)), np.bool_(True)}
+    arrived = crossed(sent)
+    assert repr(arrived[:2]) == "(['a', 'b'], {'a': 1, 'b': 1})"
+    assert arrived[2] == {(1, 0.5), True}
+    assert {type(one) for pair in arrived[2] - {True} for one in pair} == {int, float}
+
+
 class Lying(np.ndarray):
     """An array that answers every question with an exception."""
 
@@ -382,6 +391,9 @@ def test_any_shallow_nest_arrives_as_it_was(value: Any) -> None:
         ({torch.ones(1): 2}, "other keys than strings"),
         ({math.nan: 2}, "other keys than strings"),
         ({(1, frozenset()): 2}, "other keys than strings"),
+        ({2**63: 1}, "a dictionary with keys that are too large"),
+        ({"x" * 2001: 1, "x" * 2002: 2}, "a dictionary with keys that are too large"),
+        ({(n, -n) for n in range(4000)}, "a set of items that are too large"),
         (set(range(10_001)), "more than 10,000 values"),
         ([None] * 10_001, "more than 10,000 values"),
         ((None,) * 10_001, "more than 10,000 values"),
