@@ -486,6 +486,8 @@ def require_same_layers(name: str, before: wire.ModelData, after: wire.ModelStat
     for path, sent in before.state.items():
         got = after.state.get(path)
         form = (got.shape, got.dtype, got.device) if got else None
+        if got and got.array:
+            raise StudentLost("crashed", "the reply has an array in place of a weight")
         if form != (sent.shape, sent.dtype, sent.device):
             now = f"has shape {got.shape} and dtype {got.dtype[:20]}" if got else "is gone"
             on_meta = " without values" if got and got.device == "meta" else ""

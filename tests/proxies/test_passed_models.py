@@ -196,6 +196,7 @@ FORGED: dict[str, tuple[Callable[[wire.ModelState], list[wire.ModelState]], type
     "two models": (lambda m: [m, m], StudentLost),
     "a hundred models": (lambda m: 100 * [m], StudentLost),
     "a weight more": (lambda m: changed(m, m.state["0.bias"], path="3.weight"), StudentLost),
+    "an array": (lambda m: changed(m, structs.replace(m.state["0.bias"], array=True)), StudentLost),
     "too few bytes": (lambda m: changed(m, Data("float32", (5,), b"..")), StudentLost),
     "a shape of 2**62": (lambda m: changed(m, Data("float32", (2**62,), b"")), ContractBroken),
     "a name for a dtype": (lambda m: changed(m, Data("object", (5,), b"")), ContractBroken),
