@@ -524,7 +524,12 @@ def load_course(folder: Path) -> Course:
         return Course(folder, decode_course(path, text))
     overlay = decode_table(path, text, Overlay)
     base_folder = (folder / overlay.overlay).resolve()
+    if not (base_folder / "course.toml").is_file():
+        raise refusal(path, text, "$.overlay", f"there is no course.toml in {base_folder}")
     base_path, base = text_of_course(base_folder)
+    if lies_over_another(base):
+        problem = f"{base_folder} is a private course, too: name the public course below it"
+        raise refusal(path, text, "$.overlay", problem)
     file = decode_course(base_path, base)
     own = {k: v for k, v in msgspec.structs.asdict(overlay).items() if v is not None}
     del own["overlay"]

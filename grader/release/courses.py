@@ -51,8 +51,13 @@ def write_overlay(course: Course, to: Path) -> None:
 
     Also makes empty folders for hidden tests and mistakes. The path of the public course is
     relative if both may move together: if `to` is in the clone of the public course, or next to it.
-    Raises `CallError` if `to` is not empty, or is inside the course's folder, which students get.
+    Raises `CallError` if `to` is not empty, or is inside the course's folder, which students get,
+    or if `course` is private itself.
     """
+    if course.private is not None:
+        raise CallError(
+            f"{course.private} is a private course, too: name the public course, {course.folder}"
+        )
     require_empty(to)
     if to.resolve().is_relative_to(course.folder):
         raise CallError(f"{to} is inside {course.folder}, which students get: name another folder")

@@ -204,7 +204,8 @@ def test_a_private_course_names_assignments_and_what_feedback_tells(private: Pat
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('overlay = "nowhere"', r"nowhere.course\.toml"),
+        ('\noverlay = "nowhere"', r"mine.course\.toml:2: overlay: there is no course\.toml in .*nowhere"),
+        ('\noverlay = "../mine"', r"mine.course\.toml:2: .* is a private course, too: name the"),
         ('overlay = "x"\nunit = 1', "unknown key 'unit'"),
         ('overlay = "{}"\n[[assignment]]\nname = "a"\nexercises = ["b"]', r"mine.course\.toml:4"),
     ],
@@ -216,6 +217,13 @@ def test_a_private_course_that_cannot_be_is_told_with_its_line(
     ran = cold_grader("list", "--course", private)
     assert ran.code == 2
     assert re.search(problem, ran.err)
+
+
+def test_a_private_course_is_not_made_over_another(private: Path, cold_grader: Grader) -> None:
+    ran = cold_grader("new", "course", private.parent / "more", "--overlay", "--course", private)
+    assert ran.code == 2
+    assert f"mine is a private course, too: name the public course, {TINY}" in ran.err
+    assert not (private.parent / "more").exists()
 
 
 def test_a_private_course_is_not_made_where_students_look(
