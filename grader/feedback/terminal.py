@@ -102,7 +102,7 @@ def notes(rows: Sequence[Row]) -> Iterator[Text]:
             continue
         if grade.status == "grader_error":
             faults = [
-                f"{exercise.name}/{test.name}: {(test.message or '').strip().splitlines()[-1]}"
+                f"{exercise.name}/{test.name}: {(test.message or ' ').splitlines()[0]}"
                 for exercise in grade.exercises
                 for test in exercise.tests
                 if test.status == "grader_error"

@@ -78,7 +78,7 @@ _resolve_neg = Tensor.resolve_neg
 _view = Tensor.view
 _numpy = Tensor.numpy
 _cpu = Tensor.cpu
-_ndarray, _generic = np.ndarray, np.generic
+_ndarray, _generic, _text = np.ndarray, np.generic, np.str_
 _as_ndarray, _as_type, _to_bytes = np.ndarray.view, np.ndarray.astype, np.ndarray.tobytes
 _array_of, _item = np.array, np.generic.item
 _no_subclass = torch._C.DisableTorchFunctionSubclass
@@ -202,7 +202,7 @@ def pack(
 
     def nest(value: Any, depth: int) -> Value:
         nonlocal left
-        if isinstance(value, np.str_):
+        if isinstance(value, _text):
             value = _item(value)
         kind = type(value)
         try:

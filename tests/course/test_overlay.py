@@ -204,7 +204,10 @@ def test_a_private_course_names_assignments_and_what_feedback_tells(private: Pat
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('\noverlay = "nowhere"', r"mine.course\.toml:2: overlay: there is no course\.toml in .*nowhere"),
+        (
+            '\noverlay = "nowhere"',
+            r"mine.course\.toml:2: overlay: there is no course\.toml in .*nowhere",
+        ),
         ('\noverlay = "../mine"', r"mine.course\.toml:2: .* is a private course, too: name the"),
         ('overlay = "x"\nunit = 1', "unknown key 'unit'"),
         ('overlay = "{}"\n[[assignment]]\nname = "a"\nexercises = ["b"]', r"mine.course\.toml:4"),
