@@ -195,7 +195,7 @@ def pack(
         plain = list(map(plain_key, keys))
         if not all(map(is_key, plain)):
             return f"other {noun} than strings and numbers"
-        packed = [nest(key, depth + 1) for key in plain]
+        packed = [nest(key, depth) for key in plain]
         if not all(unpack(sent) == key for sent, key in zip(packed, plain, strict=True)):
             return f"{noun} that are too large"
         return packed

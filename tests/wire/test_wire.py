@@ -414,12 +414,14 @@ def test_a_quantised_tensor_arrives_as_a_few_words() -> None:
 
 
 def test_what_refers_to_itself_ends() -> None:
-    loop: list[Any] = []
-    loop.append(loop)
-    arrived = crossed(loop)
-    while isinstance(arrived, list):
-        (arrived,) = arrived
-    assert "nested" in arrived.what
+    row: list[Any] = []
+    row.append(row)
+    table: dict[str, Any] = {}
+    table["again"] = table
+    for arrived in crossed((row, table)):
+        while not isinstance(arrived, wire.Odd):
+            (arrived,) = arrived.values() if isinstance(arrived, dict) else arrived
+        assert "nested" in arrived.what
 
 
 def test_one_odd_part_leaves_the_other_parts_as_they_are() -> None:
@@ -554,11 +556,14 @@ def test_a_reply_nested_deeper_than_ours_is_a_wire_error(depth: int) -> None:
 
 
 def test_a_reply_may_nest_as_deep_as_what_is_packed() -> None:
-    nest: object = 1.0
+    lists: object = 1.0
+    tables: object = 1.0
     for _ in range(20):
-        nest = [nest]
-    reply = wire.encode(wire.Outcomes([wire.Returned(payload.pack(nest))]))
-    assert wire.encode(wire.decode_reply(reply)) == reply
+        lists = [lists]
+        tables = {(1, "a"): tables}
+    for nest in (lists, tables):
+        reply = wire.encode(wire.Outcomes([wire.Returned(payload.pack(nest))]))
+        assert wire.encode(wire.decode_reply(reply)) == reply
 
 
 TAGS = st.sampled_from(
