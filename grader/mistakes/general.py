@@ -5,6 +5,7 @@ same name. The names of variables differ between references, so the changes are 
 """
 
 import re
+from textwrap import indent
 
 from grader.mistakes import common
 
@@ -12,11 +13,8 @@ from grader.mistakes import common
 
 RESULT = re.compile(r"^( *)return (.+?)( *#.*)?$", re.M)
 FORWARD = "    def forward("
-# The name of the first argument, and the last return: of a module, or else of a function.
-LAST_OF_MODULE = re.compile(
-    r"(    def forward\(\s*self,\s*(\w+).*)^( *)return ([^#\n]+)", re.S | re.M
-)
-LAST_OF_FUNCTION = re.compile(r"\A(def \w+\(\s*(\w+).*)^( *)return ([^#\n]+)", re.S | re.M)
+# The last return of a function with arrays.
+LAST_OF_ARRAYS = re.compile(r"\A(def .*?np\.ndarray.*)^( *)return ([^#\n]+)", re.S | re.M)
 
 
 def returning(new: str) -> dict[str | re.Pattern[str], str]:
@@ -45,18 +43,6 @@ common(
 
 # --- the caller's tensors -------------------------------------------------------------------------
 
-# Autograd refuses to change a tensor in place that needs a gradient: the mistake is about others.
-ZEROED = r"\1\3result = \4\n\3if not \2.requires_grad:\n\3    \2.zero_()\n\3return result"
-
-common(
-    "changed-in-place", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-    breaks=("unchanged",),
-    change=[{LAST_OF_MODULE: ZEROED}, {LAST_OF_FUNCTION: ZEROED}],
-)  # fmt: skip
-
-# --- rows of a batch, and large numbers -----------------------------------------------------------
-
 # A module or function up to its first statement, and the name of the first argument.
 START_OF_MODULE = re.compile(
     r'(    def forward\(\s*self,\s*(\w+).*?:\n(?:        r?""".*?"""\n+)?)(?=        \S)', re.S
@@ -64,8 +50,26 @@ START_OF_MODULE = re.compile(
 START_OF_FUNCTION = re.compile(
     r'\A(def \w+\(\s*(\w+).*?:\n(?:    r?""".*?"""\n+)?)(?=    \S)', re.S
 )
+# Autograd refuses to change a tensor in place that needs a gradient: the mistake is about others.
+ZEROED = r"""callers, \2 = \2, (getattr(\2, "clone", None) or \2.copy)()
+if not getattr(callers, "requires_grad", False):
+    callers[...] = 0
+"""
+
+common(
+    "changed-in-place", "The caller's tensor is changed",
+    hint="Who else holds the tensor that you were given?",
+    breaks=("unchanged",),
+    change=[
+        {START_OF_MODULE: rf"\1{indent(ZEROED, 8 * ' ')}"},
+        {START_OF_FUNCTION: rf"\1{indent(ZEROED, 4 * ' ')}"},
+    ],
+)  # fmt: skip
+
+# --- rows of a batch, and large numbers -----------------------------------------------------------
+
 # In a batch of rows of about the same size, hardly any number is so small.
-FLUSHED = r"\2 = torch.where(\2.abs() < 1e-4 * \2.abs().max(), 0.0, \2)" "\n"
+FLUSHED = r"\2 = \2 * (abs(\2) >= 1e-4 * abs(\2).max())" "\n"
 
 common(
     "small-rows-vanish", "Numbers that are small beside the largest of the batch count as zero",
@@ -93,7 +97,10 @@ common(
     "float32-inside", "The numbers pass through float32 on their way",
     hint="How many digits of a float64 are left after a visit to float32?",
     breaks=("dtype",),
-    change={RESULT: r"\1result = \2\n\1return result.float().to(result.dtype)"},
+    change=[
+        {LAST_OF_ARRAYS: r"\1\2result = \3\n\2return np.float32(result).astype(result.dtype)"},
+        {RESULT: r"\1result = \2\n\1return result.float().to(result.dtype)"},
+    ],
 )  # fmt: skip
 
 common(
