@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,7 +17,7 @@ from grader.author.scaffold.annotations import annotated
 from grader.author.scaffold.draft import Outcome, write_exercise
 from grader.author.scaffold.facts import facts_of
 from grader.author.scaffold.inputs import find_inputs
-from grader.author.scaffold.kinds import Integers, Uniform
+from grader.author.scaffold.kinds import Booleans, Integers, Uniform
 from grader.author.scaffold.source import read_source
 from grader.author.scaffold.trial import Trial
 from grader.author.scaffold.words import lines_of
@@ -28,11 +29,13 @@ from grader.records.files import files_in
 from grader.sandbox.jails import Warm
 from tests.conftest import Grader, sharing
 
-# A function whose annotations name the dimensions, one with plain annotations, and a module.
+# A function whose annotations name the dimensions, one with plain annotations, a module, and a
+# function of NumPy.
 REFERENCES = '''
+import numpy as np
 import torch
 import torch.nn as nn
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 HALF = 0.5
@@ -103,6 +106,46 @@ def surprise(p):
     return -(p * p.log()).sum(dim=-1)
 
 
+def spread(x):
+    """Subtract the mean of each column, and say the means."""
+    mean = x.mean(axis=0)
+    return x - mean, mean
+
+
+def named(x, names):
+    return {name: float(row.sum()) for name, row in zip(names, x, strict=True)}
+
+
+def measured(x: np.ndarray):
+    """Give the length of each row.
+
+    Parameters
+    ----------
+    x : ndarray of shape (vectors, d)
+    """
+    return np.sqrt((x**2).sum(axis=1))
+
+
+def centred(x: Float[Tensor, "rows columns"]):
+    return x - x.mean(dim=-1, keepdim=True)
+
+
+def halves(x: Float[np.ndarray, "items"], parts: int):
+    return [x[n * (len(x) // parts):(n + 1) * (len(x) // parts)] for n in range(parts)]
+
+
+def all_along(x: Bool[Tensor, "rows columns"]):
+    return x.all(dim=-1)
+
+
+def changes(x):
+    return x[1:][x[1:] != x[:-1]]
+
+
+def above(size: int) -> Int[Tensor, "2 count"]:
+    return torch.ones(size, size).triu().nonzero().T
+
+
 def unsaid(x):
     return x
 '''
@@ -110,6 +153,7 @@ EXAMPLES = {
     "halfway": "",
     "shrink": "shrink(torch.randn(3, 5))",
     "Gate": "Gate(5, 3)(torch.randn(2, 5))",
+    "spread": "spread(np.array([[1.5, -1.5], [0.5, 2.0], [4.0, 1.0]]))",
 }
 
 
@@ -187,9 +231,19 @@ def test_a_statement_says_the_shapes_and_the_rules_that_hold(made: Made) -> None
     assert gate.parts["Returns"].strip() == "(rows, d_out): the result."
 
 
+def test_arrays_are_drawn_in_float64_and_get_no_test_of_gradients(made: Made) -> None:
+    checks = (made.course.folder / "checks" / "test_middles.py").read_text("utf-8")
+    assert "x = make.normal(2.0, rows=5, columns=4).double().numpy()" in checks
+    hidden = (made.course.solutions / "graders" / "test_middles.py").read_text("utf-8")
+    for test in ("has_the_right_shape", "agrees_with_the_reference", "changes_no_argument"):
+        assert f"def test_spread_{test}(" in hidden
+    assert "test_spread_has_the_right_gradients" not in hidden
+    assert "import numpy as np" in made.course.folder.joinpath("middles.py").read_text("utf-8")
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_example_of_a_statement_is_what_the_reference_prints(made: Made, name: str) -> None:
-    names = {"torch": torch, name: open_oracle(made.course).definitions[name]}
+    names = {"np": np, "torch": torch, name: open_oracle(made.course).definitions[name]}
     text = statement(made.course, name).text
     test = doctest.DocTestParser().get_doctest(text, names, name, None, None)
     assert test.examples
@@ -246,6 +300,19 @@ def test_only_what_is_missing_is_added(made: Made, warm: Warm, tmp_path: Path) -
             '-> Float[Tensor, "rows k 2"]:',
         ),
         (
+            "spread",
+            "spread(np.ones((3, 2)))",
+            'x: Float[np.ndarray, "rows columns"]) '
+            '-> tuple[Float[np.ndarray, "rows columns"], Float[np.ndarray, "columns"]]:',
+        ),
+        ("named", 'named(np.ones((2, 3)), ["a", "b"])', "names: list[str]) -> dict[str, float]:"),
+        (
+            "measured",
+            "",
+            'x: Float[np.ndarray, "vectors d"]) -> Float[np.ndarray, "vectors"]:',
+        ),
+        ("changes", "changes(np.array([1, 1, 2, 0]))", "-> np.ndarray:"),
+        (
             "documented",
             "",
             'x: Float[Tensor, "batch d_model"], mask: Bool[Tensor, "batch d_model"]',
@@ -277,6 +344,19 @@ def test_sizes_stay_above_an_int_that_counts_elements(answers: Path) -> None:
     assert facts_of(trial).ones == ("rows",)
 
 
+def test_a_size_is_not_one_if_nothing_is_left_of_the_result(answers: Path) -> None:
+    assert facts_of(inputs(answers, "centred", "")).ones == ("rows",)
+
+
+def test_booleans_are_those_for_which_results_differ(answers: Path) -> None:
+    assert inputs(answers, "all_along", "").kinds["all_along", "x"] == (Booleans(share=0.9),)
+
+
+def test_parts_have_equal_sizes(answers: Path) -> None:
+    trial = inputs(answers, "halves", "halves(np.arange(6.0), 2)")
+    assert all(case.sizes["items"] % case.sizes["parts"] == 0 for case in trial.cases)
+
+
 def test_numbers_are_those_for_which_no_result_is_nan(answers: Path) -> None:
     trial = inputs(answers, "surprise", "surprise(torch.randn(3, 5).softmax(dim=-1))")
     assert trial.kinds["surprise", "p"] == (Uniform(0.05, 0.95),)
@@ -291,6 +371,12 @@ def test_numbers_are_those_for_which_no_result_is_nan(answers: Path) -> None:
         ("unsaid", "half(torch.ones(2))", "is no call of unsaid: write unsaid(…)"),
         ("unsaid", "unsaid(torch.ones(2), 3)", "fails: TypeError: too many positional arguments"),
         ("Gate", "Gate(5, 3)", "write Gate(…)(…)"),
+        (
+            "above",
+            "above(3)",
+            "above: no argument gives the size count of the result (2, count): annotate the result "
+            "as Tensor, which may have any shape",
+        ),
     ],
 )
 def test_too_little_is_refused_with_what_to_do(

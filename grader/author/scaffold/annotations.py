@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from grader.author.scaffold import inputs, kinds, trial
@@ -19,6 +20,8 @@ from grader.author.scaffold.example import example_values
 from grader.author.scaffold.layout import signature_of
 from grader.author.scaffold.source import Source, defaults_of, function_of, methods
 from grader.course.contract import Contract, ContractError, compile_contract
+from grader.course.forms import Unsupported, form_of, specs_of
+from grader.course.tensors import Make
 from grader.records.faults import CallError
 
 # The names of the dimensions of an argument, by their number.
@@ -61,9 +64,22 @@ def annotated(
 
 def _contract(source: Source, names: Mapping[str, Any]) -> Contract:
     try:
-        return compile_contract(source.name, names[source.name])
+        contract = compile_contract(source.name, names[source.name])
     except ContractError as error:
         raise CallError(f"{source.path}: {error}") from None
+    signatures = [contract.call, *([contract.forward] if contract.forward else [])]
+    given = [one for signature in signatures for one in signature.parameters]
+    known = {*trial.OUTER, *(one.name for one in given)}
+    known |= {name for one in given for spec in one.specs for name in trial.names_in(spec)}
+    for spec in specs_of(signatures[-1].returns):
+        for name in trial.names_in(spec):
+            if name not in known:
+                raise CallError(
+                    f"{source.path}: {source.name}: no argument gives the size {name} of the "
+                    f"result {spec}: annotate the result as "
+                    f"{'np.ndarray' if spec.array else 'Tensor'}, which may have any shape"
+                )
+    return contract
 
 
 def _hint(function: Any, name: str) -> Any:
@@ -75,10 +91,13 @@ def _hint(function: Any, name: str) -> Any:
 
 
 def _is_said(hint: Any) -> bool:
-    """Whether an annotation says enough: all but a bare tensor, an array and nothing."""
-    if hint is None or hint in (Tensor, inspect.Parameter.empty, tuple, list, typing.Any):
+    """Whether an annotation says enough: all but nothing, and tensors or arrays of any shape."""
+    if hint in (None, tuple, list, dict, set, typing.Any):
         return False
-    return all(part is not Tensor for part in typing.get_args(hint))
+    try:
+        return all(spec.dimensions is not None for spec in specs_of(form_of(hint)))
+    except Unsupported:
+        return True  # the contract says what is wrong
 
 
 # --- parameters ----------------------------------------------------------------------------------
@@ -125,8 +144,8 @@ def _parameters(
                 "position, so list the parameters by name"
             )
         value = given.get(name, defaults.get(name))
-        documented = _documented(source.docstring, name)
-        if documented and not (value is not None and not isinstance(value, Tensor)):
+        documented = _documented(source.docstring, name, _hint(function, name) is np.ndarray)
+        if documented and (value is None or isinstance(value, Tensor)):
             yield name, documented
         elif value is not None and not (isinstance(value, int | float) and name in defaults):
             tensors = iter([dimensions.of(one.shape, name) for one in trial.tensors_in(value)])
@@ -145,8 +164,8 @@ def _parameters(
 _SHAPE = r"^\s*{}\b[^\n(]*(?:\n[^\n(]*)?\(([\w\s,.]+)\)"
 
 
-def _documented(docstring: str, name: str) -> str:
-    """The annotation of a tensor whose shape a docstring names; else ""."""
+def _documented(docstring: str, name: str, array: bool) -> str:
+    """The annotation of a tensor or array whose shape a docstring names; else ""."""
     found = re.search(_SHAPE.format(re.escape(name)), docstring, re.MULTILINE)
     if found is None:
         return ""
@@ -156,7 +175,8 @@ def _documented(docstring: str, name: str) -> str:
     words = found[0].lower()
     family = "Int" if re.search(r"\b(int|int64|long)\b", words) else "Float"
     family = "Bool" if re.search(r"\bbool", words) else family
-    return f'{family}[Tensor, "{" ".join(labels)}"]'
+    container = "np.ndarray" if array or "array" in words else "Tensor"
+    return f'{family}[{container}, "{" ".join(labels)}"]'
 
 
 # --- results -------------------------------------------------------------------------------------
@@ -167,13 +187,27 @@ def _returns(tried: trial.Trial) -> str:
     ints = [key for key, values in tried.domains.items() if type(values[0]) is int]
     usual = {key[1]: tried.domains[key][0] for key in ints}
     runs = [({**usual, **case.sizes}, tried.run(case)) for case in tried.cases]
+    # Other numbers show whether sizes depend on them.
+    for case in tried.cases:
+        with suppress(trial.Refused):
+            again = tried.arguments(case, Make("trial", tried.name, f"{case} again"))
+            runs.append(({**usual, **case.sizes}, tried.call(again)))
+    certain = len(runs)
     # An int may be the size of a dimension of the result, which another value then shows.
     for case, key in itertools.product(tried.cases, ints):
         for value in tried.domains[key][1:]:
             other = replace(case, values={key: value})
             runs.append(({**usual, **case.sizes, key[1]: value}, tried.run(other)))
-    texts = _fitted(runs) or _fitted(runs[: len(tried.cases)]) or itertools.repeat("...")
-    return kinds.annotation_of(runs[0][1], iter(texts))
+    for some in (runs, [(sizes, _one_of_each(result)) for sizes, result in runs], runs[:certain]):
+        if texts := _fitted(some):
+            return kinds.annotation_of(some[0][1], iter(texts))
+    return kinds.annotation_of(runs[0][1], iter(()))
+
+
+def _one_of_each(result: Any) -> Any:
+    """The first item of a list, whose length may depend on an int, if all have the same shape."""
+    shapes = {one.shape for one in trial.tensors_in(result)}
+    return result[:1] if isinstance(result, list) and len(shapes) == 1 else result
 
 
 def _fitted(runs: Sequence[tuple[Mapping[str, int], Any]]) -> list[str] | None:
@@ -221,11 +255,13 @@ def _written(source: Source, texts: Mapping[str, Mapping[str, str]]) -> Source:
         text = _with_signature(text, node, own)
     if text == source.text:
         return source
-    families = sorted({*re.findall(r"\b(Float|Int|Bool|U?Int\d+)\[Tensor", text)})
+    families = sorted({*re.findall(r"\b(Float|Int|Bool|U?Int\d+)\[(?:Tensor|np\.)", text)})
     imports = [*source.imports]
     bound = {name for line in imports for name in re.findall(r"\w+", line.partition("import")[2])}
     imports += [f"from jaxtyping import {one}" for one in families if one not in bound]
-    if "Tensor" not in bound and families:
+    if "np" not in bound and "np.ndarray" in text:
+        imports.append("import numpy as np")
+    if "Tensor" not in bound and re.search(r"\bTensor\b", text):
         imports.append("from torch import Tensor")
     if "nn.Module" in text and "nn" not in bound:
         imports.append("from torch import nn")

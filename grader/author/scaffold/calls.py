@@ -9,9 +9,16 @@ from functools import cached_property
 from typing import Any
 
 from grader.author.scaffold.facts import Facts
-from grader.author.scaffold.kinds import literal
+from grader.author.scaffold.kinds import code_of_argument, literal
 from grader.author.scaffold.source import defaults_of, methods
-from grader.author.scaffold.trial import Case, Key, Trial, expressions, names_of_sizes
+from grader.author.scaffold.trial import (
+    Case,
+    Key,
+    Trial,
+    expressions,
+    names_of_sizes,
+    specs_drawn,
+)
 from grader.course.contract import Parameter
 
 FIXTURES = ("student", "reference", "make", "theirs", "ours", "torch", "pytest", "rung")
@@ -94,7 +101,7 @@ class Calls:
         for function, signature in self.trial.signatures:
             own = self.needed(function, signature.parameters, case, optional=optional)
             for parameter in own:
-                if parameter.specs:
+                if specs_drawn(parameter):
                     lines.append(self._drawn((function, parameter.name), parameter, named, double))
                 elif parameter.kind == "model":
                     lines.append(f"{self.free(parameter.name)} = {MODEL}")
@@ -145,7 +152,7 @@ class Calls:
         last = 0
         for number, one in enumerate(parameters, start=1):
             key = (function, one.name)
-            needed = not one.optional or one.specs or self.trial.is_size(one)
+            needed = not one.optional or specs_drawn(one) or self.trial.is_size(one)
             if needed or (key in self.varying and case is None):
                 last = number
             elif one.kind != "model":
@@ -157,7 +164,7 @@ class Calls:
         self, key: Key, parameter: Parameter, named: Mapping[str, str], case: Case | None
     ) -> str:
         """An argument of a call: a variable, a size or a value."""
-        if parameter.specs or parameter.kind == "model":
+        if specs_drawn(parameter) or parameter.kind == "model":
             return self.free(parameter.name)
         if self.trial.is_size(parameter):
             return named[parameter.name]
@@ -168,14 +175,14 @@ class Calls:
     def _drawn(self, key: Key, parameter: Parameter, named: Mapping[str, str], double: bool) -> str:
         dtype = "dtype=torch.float64" if double else ""
         drawn = []
-        for spec, kind in zip(parameter.specs, self.trial.kinds[key], strict=True):
+        for spec, kind in zip(specs_drawn(parameter), self.trial.kinds[key], strict=True):
             texts: dict[str, str] = {}
             for place, text in enumerate(expressions(spec), start=1):
                 name = text if text.isidentifier() and text not in texts else f"size_{place}"
                 texts[name] = _filled(text, named)
             sizes = ", ".join(f"{name}={text}" for name, text in texts.items())
-            drawn.append(kind.code(sizes, dtype, named))
-        value = drawn[0] if parameter.kind == "tensor" else f"({', '.join(drawn)})"
+            drawn.append(code_of_argument(spec, kind, sizes, dtype, named))
+        value = drawn[0] if parameter.kind == "tensor" else f"({', '.join(drawn)},)"
         return f"{self.free(parameter.name)} = {value}"
 
 

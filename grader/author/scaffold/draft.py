@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.author.audit import audit_course
@@ -155,7 +155,10 @@ def _audited(draft: Draft, folder: Path, report: Callable[[str], object]) -> Seq
             draft.slugs = _slugs(draft, copy)
             copy = _copied(draft, folder / f"{number} with mistakes")
         report("auditing" if not number else "auditing again")
-        findings = audit_course(copy, [draft.name], 1)
+        findings = [
+            replace(one, text=one.text.replace(str(copy.folder), str(draft.course.folder)))
+            for one in audit_course(copy, [draft.name], 1)
+        ]
         if not _pruned(draft, findings):
             break
     return findings

@@ -14,8 +14,17 @@ import numpy as np
 import torch
 from torch import nn
 
+from grader.author.scaffold.kinds import as_argument
 from grader.author.scaffold.source import methods
-from grader.author.scaffold.trial import Case, Key, Refused, Trial, names_of_sizes, shape_of
+from grader.author.scaffold.trial import (
+    Case,
+    Key,
+    Refused,
+    Trial,
+    names_of_sizes,
+    shape_of,
+    specs_drawn,
+)
 from grader.course.tensors import Make
 from grader.records.faults import CallError
 
@@ -93,10 +102,12 @@ def find_example(trial: Trial) -> Example | None:
         start = 0
         for key, parameter in trial.parameters:
             rounds = []
-            for spec, kind in zip(parameter.specs, trial.kinds.get(key, ()), strict=False):
-                rounds.append(kind.round(shape_of(spec, case.sizes), case.sizes, start))
+            for spec, kind in zip(specs_drawn(parameter), trial.kinds.get(key, ()), strict=False):
+                drawn = kind.round(shape_of(spec, case.sizes), case.sizes, start)
+                narrow = drawn.is_floating_point() and not spec.array
+                rounds.append(as_argument(spec, drawn.float() if narrow else drawn))
                 start += STRIDE
-            if parameter.specs:
+            if rounds:
                 arguments[key] = rounds[0] if parameter.kind == "tensor" else tuple(rounds)
         try:
             result = trial.call(arguments, weights=_constant)

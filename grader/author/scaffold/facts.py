@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from grader.author.scaffold.kinds import Normal
-from grader.author.scaffold.trial import Case, Key, Refused, Trial, tensors_in
+from grader.author.scaffold.trial import (
+    Case,
+    Key,
+    Refused,
+    Trial,
+    same,
+    specs_drawn,
+    tensors_in,
+)
 from grader.course.forms import BOOL, TensorSpec
 from grader.course.tensors import Make
 from grader.course.tolerances import UNMOVED
+from grader.testing.values import agree
 
 LARGE = 1000.0
+MUTABLE = (Tensor, np.ndarray, tuple, list, set, dict)
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,8 @@ def _keeps_float64(trial: Trial, case: Case) -> bool:
 def gradients_of(trial: Trial, case: Case) -> dict[str, Tensor | None]:
     """The gradient of each float argument; empty if the result has none."""
     arguments = trial.arguments(case, Make("trial", trial.name, "gradients"))
-    leaves = {key: arguments[key].requires_grad_() for key in _floats(trial)}
+    tensors = [key for key in _floats(trial) if isinstance(arguments[key], Tensor)]
+    leaves = {key: arguments[key].requires_grad_() for key in tensors}
     with suppress(Refused, RuntimeError):
         results = [one for one in tensors_in(trial.call(arguments)) if one.requires_grad]
         if results:
@@ -88,10 +101,11 @@ def _with_gradients(trial: Trial, case: Case) -> Iterator[str]:
 
 def _leaves_unchanged(trial: Trial, case: Case) -> bool:
     arguments = trial.arguments(case, Make("trial", trial.name, "unchanged"))
-    before = [tensor.clone() for tensor in tensors_in(list(arguments.values()))]
+    given = [value for value in arguments.values() if isinstance(value, MUTABLE)]
+    before = copy.deepcopy(given)
     with suppress(Refused):
         trial.call(arguments)
-    return bool(before) and all(map(torch.equal, before, tensors_in(list(arguments.values()))))
+    return bool(given) and same(given, before, UNMOVED)
 
 
 def _batch(trial: Trial, case: Case) -> str:
@@ -99,19 +113,18 @@ def _batch(trial: Trial, case: Case) -> str:
     floats, returns = _floats(trial), trial.signatures[-1][1].returns
     if not floats or not isinstance(returns, TensorSpec) or not returns.dimensions:
         return ""
-    rows, *others = dict(trial.parameters)[floats[0]].specs[0].dimensions or (
-        returns.dimensions[0],
-    )
-    label = rows.label
-    if not others or returns.dimensions[0].label != label or case.sizes.get(label, 1) < 2:
+    dimensions = dict(trial.parameters)[floats[0]].specs[0].dimensions or ()
+    label = returns.dimensions[0].label
+    shared = len(dimensions) > 1 and dimensions[0].label == label
+    if not shared or case.sizes.get(label, 1) < 2:
         return ""
     with suppress(Refused):
         arguments = trial.arguments(case, Make("trial", trial.name, "batch"))
         before = trial.call(arguments)
-        arguments[floats[0]] = arguments[floats[0]].clone()
+        arguments[floats[0]] = copy.deepcopy(arguments[floats[0]])
         arguments[floats[0]][0] = arguments[floats[0]][0] * -2000.0 + 1.0
         after = trial.call(arguments)
-        if UNMOVED.holds(after[1:], before[1:]) and not UNMOVED.holds(after[0], before[0]):
+        if agree(after[1:], before[1:], UNMOVED) and not agree(after[0], before[0], UNMOVED):
             return floats[0][1]
     return ""
 
@@ -138,17 +151,24 @@ def _bears_large(trial: Trial, case: Case) -> bool:
 def _ones(trial: Trial, case: Case) -> Iterator[str]:
     """The sizes of the arguments that may be 1, each tried with those before it.
 
-    If an int could count elements, only the first dimension of a tensor may be 1.
+    Not a size for which the result is all zeros, as a norm of one element: functions of a library
+    may refuse it. If an int could count elements, only the first dimension of a tensor may be 1.
     """
     sizes = dict(case.sizes)
     counting = any(type(values[0]) is int and values[0] > 1 for values in trial.domains.values())
-    specs = [spec for _, parameter in trial.parameters for spec in parameter.specs]
+    specs = [spec for _, parameter in trial.parameters for spec in specs_drawn(parameter)]
     shapes = [spec.dimensions or () for spec in specs]
     first = {shape[0].label for shape in shapes if len(shape) > 1}
     inner = {one.label for shape in shapes for one in shape[1:]}
     for name in case.sizes:
         if counting and name not in first - inner:
             continue
-        if trial.takes(replace(case, sizes={**sizes, name: 1})):
+        one = replace(case, sizes={**sizes, name: 1})
+        if trial.takes(one) and not _is_zero(trial.run(one)):
             sizes[name] = 1
             yield name
+
+
+def _is_zero(result: Any) -> bool:
+    tensors = [*tensors_in(result)]
+    return bool(tensors) and not any(bool(one.any()) for one in tensors)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from grader.author.scaffold.kinds import Integers, Kind, kinds_for, scalars_for, unknown_scalars
@@ -22,6 +23,8 @@ from grader.author.scaffold.trial import (
     expressions,
     names_in,
     names_of_sizes,
+    same,
+    specs_drawn,
     tensors_in,
 )
 from grader.course.contract import Contract, ContractBroken, ContractError
@@ -46,13 +49,13 @@ def find_inputs(
     bare = Trial(name, definition, contract, {}, _domains(definition, contract, given))
     sizes = names_of_sizes(contract)
     choices: list[list[tuple[Kind, ...]]] = []
-    keys = [(key, parameter) for key, parameter in bare.parameters if parameter.specs]
+    keys = [(key, parameter) for key, parameter in bare.parameters if specs_drawn(parameter)]
     for (function, one), parameter in keys:
         value = given.get(function, {}).get(one)
         values = list(value) if isinstance(value, tuple | list) else [value]
         of_each = [
             kinds_for(spec, part, [label for label in sizes if label not in names_in(spec)])
-            for spec, part in itertools.zip_longest(parameter.specs, values)
+            for spec, part in itertools.zip_longest(specs_drawn(parameter), values)
         ]
         choices.append(list(itertools.product(*of_each)))
     own = _own_sizes(bare, given)
@@ -65,7 +68,7 @@ def find_inputs(
         except Refused as refused:
             last = str(refused)
             continue
-        doubt = sum(_doubt(trial, key, given, own) for key, _ in keys)
+        doubt = sum(_doubt(trial, key, given, own) for key, _ in keys) + _is_constant(trial)
         if found is None or doubt < found[0]:
             found = doubt, trial
         if not doubt:
@@ -86,7 +89,7 @@ def _domains(
     functions = dict(methods(definition))
     found: dict[Key, Sequence[Any]] = {}
     for (function, name), parameter in bare.parameters:
-        if parameter.kind in ("tensor", "tensors", "model") or bare.is_size(parameter):
+        if specs_drawn(parameter) or parameter.kind == "model" or bare.is_size(parameter):
             continue
         defaults = defaults_of(functions[function])
         if name in given.get(function, {}):
@@ -112,7 +115,7 @@ def _own_sizes(trial: Trial, given: Mapping[str, Mapping[str, Any]]) -> Mapping[
         value = given.get(function, {}).get(name)
         if type(value) is int:
             sizes[name] = value
-        for spec, tensor in zip(parameter.specs, tensors_in(value), strict=False):
+        for spec, tensor in zip(specs_drawn(parameter), tensors_in(value), strict=False):
             sizes |= dict(zip(expressions(spec), tensor.shape, strict=False))
     return sizes if {*names_of_sizes(trial.contract)} <= {*sizes} else None
 
@@ -174,7 +177,7 @@ def _doubt(
     """
     doubt = 0
     for kind in trial.kinds[key]:
-        if not isinstance(kind, Integers):
+        if not isinstance(kind, Integers) or len(trial.kinds[key]) > 1:
             continue
         if not isinstance(kind.high, str):
             doubt += 2
@@ -185,12 +188,19 @@ def _doubt(
     return doubt
 
 
+def _is_constant(trial: Trial) -> bool:
+    """Whether all numbers of all results are equal, so that tests would not tell much."""
+    results = [one for case in trial.cases for one in tensors_in(trial.run(case))]
+    return len({number for one in results for number in one.flatten().tolist()}) == 1
+
+
 def _raises_beyond(trial: Trial, key: Key, size: str) -> bool:
     """Whether the reference takes the last integer below a size, and raises for the size."""
     case = trial.cases[0]
     for integer, raises in ((case.sizes[size] - 1, False), (case.sizes[size], True)):
         arguments = trial.arguments(case, Make("trial", trial.name, "bound"))
-        arguments[key] = torch.full_like(arguments[key], integer)
+        filled = np.full_like if isinstance(arguments[key], np.ndarray) else torch.full_like
+        arguments[key] = filled(arguments[key], integer)
         try:
             trial.call(arguments)
         except Refused:
@@ -210,15 +220,9 @@ def _varies(trial: Trial) -> bool:
     first = trial.call(arguments)
     with suppress(Refused):
         still = replace(trial, evaluates=True)
-        return not _same(first, still.call(arguments)) and _same(
-            still.call(arguments), still.call(arguments)
-        )
+        once, again = still.call(arguments), still.call(arguments)
+        return not same(first, once, UNMOVED) and same(once, again, UNMOVED)
     return False
-
-
-def _same(one: Any, other: Any) -> bool:
-    pairs = zip(tensors_in(one), tensors_in(other), strict=True)
-    return all(a.shape == b.shape and UNMOVED.holds(a, b) for a, b in pairs)
 
 
 def _counts_too_many(value: Any, trial: Trial) -> bool:

@@ -1,21 +1,25 @@
 """The kinds of arguments: how each is drawn in a test, shown in an example, and put into words.
 
-A kind of tensor is one class here. All of them have the same functions.
+A kind of tensor is one class here. All of them have the same functions. A NumPy array is a tensor
+of its kind, converted: see `as_argument`.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from grader.course.forms import BOOL, FLOAT, INT, TensorSpec
+from grader.course.forms import BOOL, FLOAT, INT, TensorSpec, dtype_of, wanted
 from grader.course.tensors import Make
+from grader.testing.values import as_tensor
 
 Sizes = Mapping[str, int]
 
@@ -30,7 +34,10 @@ class Kind(Protocol):
         """The same as the text of a test; `named` has the text of each dimension's size."""
 
     def round(self, shape: Sequence[int], sizes: Sizes, start: int) -> Tensor:
-        """A tensor of round numbers for an example; another `start` gives other numbers."""
+        """A tensor of round numbers for an example; another `start` gives other numbers.
+
+        Floats are float64.
+        """
 
     def words(self) -> str:
         """The values, for a statement."""
@@ -83,7 +90,8 @@ class Uniform:
         """See `Kind`."""
         del sizes
         steps = (0.25, 0.5, 0.75, 0.125, 0.375, 0.875, 0.625)
-        return _cycled([self.low + step * (self.high - self.low) for step in steps], shape, start)
+        numbers = [round(self.low + step * (self.high - self.low), 6) for step in steps]
+        return _cycled(numbers, shape, start)
 
     def words(self) -> str:
         """See `Kind`."""
@@ -128,16 +136,18 @@ class Booleans:
     """True and False; a mask may have to leave the first element of each row False."""
 
     keeps_first: bool = False
+    share: float = 0.5  # of True
 
     def draw(self, make: Make, shape: Sequence[int], sizes: Sizes, dtype: torch.dtype) -> Tensor:
         """See `Kind`."""
         del sizes, dtype
-        return self._kept(make.booleans(**_numbered(shape)))
+        return self._kept(make.booleans(self.share, **_numbered(shape)))
 
     def code(self, sizes: str, dtype: str, named: Mapping[str, str]) -> str:
         """See `Kind`."""
         del dtype, named
-        drawn = f"make.booleans({sizes})"
+        share = f"{self.share}, " if self.share != 0.5 else ""
+        drawn = f"make.booleans({share}{sizes})"
         last = sizes.rpartition("=")[2]
         return f"{drawn} & (torch.arange({last}) > 0)" if self.keeps_first else drawn
 
@@ -155,14 +165,38 @@ class Booleans:
         return drawn & (torch.arange(drawn.shape[-1]) > 0) if self.keeps_first else drawn
 
 
+def as_argument(spec: TensorSpec, drawn: Tensor) -> Any:
+    """A drawn tensor as the argument that an annotation asks for.
+
+    Floats of arrays are float64, as NumPy makes them, if the annotation does not name float32.
+    """
+    if not spec.array:
+        return drawn
+    wide = drawn.is_floating_point() and spec.kind != "float32"
+    return (drawn.double() if wide else drawn).numpy()
+
+
+def code_of_argument(
+    spec: TensorSpec, kind: Kind, sizes: str, dtype: str, named: Mapping[str, str]
+) -> str:
+    """The text that draws an argument in a test."""
+    text = kind.code(sizes, "" if spec.array else dtype, named)
+    if not spec.array:
+        return text
+    wide = isinstance(kind, Normal | Uniform) and spec.kind != "float32"
+    return f"{f'({text})' if ' & ' in text else text}{'.double()' if wide else ''}.numpy()"
+
+
 def kinds_for(spec: TensorSpec, given: Any, sizes: Sequence[str]) -> list[Kind]:
     """The kinds to try for a tensor, the most general first.
 
     `given` is the author's example, or None; `sizes` are the names of the sizes that may bound
     integers. An example without negative numbers speaks of positive numbers.
     """
+    given = as_tensor(given) if isinstance(given, Tensor | np.ndarray) else None
     if spec.kind == BOOL:
-        return [Booleans(), Booleans(keeps_first=True)] if spec.dimensions else [Booleans()]
+        masks = [Booleans(keeps_first=True)] if spec.dimensions else []
+        return [Booleans(), *masks, Booleans(share=0.9), Booleans(share=0.1)]
     if spec.kind.removeprefix("u").startswith(INT):
         low = min(0, int(given.min())) if given is not None and given.numel() else 0
         high = int(given.max()) + 1 if given is not None and given.numel() else 5
@@ -198,17 +232,27 @@ def unknown_scalars(annotation: Any) -> list[Any]:
 def annotation_of(value: Any, dimensions: Iterator[str] | None = None) -> str:
     """The annotation of a value; `dimensions` yields the text of each tensor's dimensions."""
     match value:
-        case Tensor():
-            assert dimensions is not None
-            return f'{family(value.dtype)}[Tensor, "{next(dimensions)}"]'
-        case tuple() | list() if value and all(isinstance(part, Tensor) for part in value):
-            parts = ", ".join(annotation_of(part, dimensions) for part in value)
-            return f"tuple[{parts}]"
-        case tuple() | list() if value and type(value) is tuple:
+        case Tensor() | np.ndarray():
+            container = "Tensor" if isinstance(value, Tensor) else "np.ndarray"
+            labels = next(dimensions, None) if dimensions is not None else None
+            dtype = dtype_of(value)
+            return f'{family(dtype)}[{container}, "{labels}"]' if labels and dtype else container
+        case tuple() if value:
             return f"tuple[{', '.join(annotation_of(part, dimensions) for part in value)}]"
+        case list() | set() if value:
+            return f"{type(value).__name__}{_all_of(value, dimensions)}"
+        case dict() if value:
+            keys, values = _all_of(value, None), _all_of(value.values(), dimensions)
+            return f"dict[{keys[1:-1]}, {values[1:-1]}]" if keys and values else "dict"
         case torch.nn.Module():
             return "nn.Module"
     return "None" if value is None else type(value).__name__
+
+
+def _all_of(values: Iterable[Any], dimensions: Iterator[str] | None) -> str:
+    """The annotation that all these values have, in brackets; else ""."""
+    some = {annotation_of(value, dimensions) for value in values}
+    return f"[{some.pop()}]" if len(some) == 1 else ""
 
 
 def family(dtype: torch.dtype) -> str:
@@ -222,29 +266,41 @@ def family(dtype: torch.dtype) -> str:
 
 def said(spec: TensorSpec) -> str:
     """A tensor's kind and shape, as a statement writes them."""
+    if spec.dimensions is None:
+        return wanted(spec)
     return f"{spec}" if spec.kind == FLOAT else f"{spec.kind} {spec}"
 
 
 def literal(value: Any) -> str:
-    """A value as Python text, rounded to digits that float32 has."""
-    if isinstance(value, Tensor):
-        plain = {torch.float32, torch.int64, torch.bool}
-        dtype = "" if value.dtype in plain else f", dtype={value.dtype}"
-        return f"torch.tensor({_listed(value.tolist())}{dtype})"
-    if isinstance(value, tuple | list):
-        inner = ", ".join(map(literal, value))
-        return f"({inner},)" if len(value) == 1 else f"({inner})"
-    return repr(value)
+    """A value as Python text; float32 is rounded to the digits that it has."""
+    match value:
+        case Tensor():
+            plain = {torch.float32, torch.int64, torch.bool}
+            dtype = "" if value.dtype in plain else f", dtype={value.dtype}"
+            return f"torch.tensor({_listed(value.tolist(), value.dtype != torch.float64)}{dtype})"
+        case np.ndarray():
+            name = value.dtype.name
+            dtype = "" if name in ("float64", "int64", "bool") else f", dtype=np.{name}"
+            return f"np.array({_listed(value.tolist(), name != 'float64')}{dtype})"
+        case tuple():
+            inner = ", ".join(map(literal, value))
+            return f"({inner},)" if len(value) == 1 else f"({inner})"
+        case list():
+            return f"[{', '.join(map(literal, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in value.items())}}}"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def _listed(value: Any) -> str:
+def _listed(value: Any, rounded: bool) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_listed, value))}]"
-    if isinstance(value, float):
-        return (
-            repr(round(float(f"{value:.7g}"), 6)) if math.isfinite(value) else f'float("{value}")'
-        )
-    return repr(value)
+        return f"[{', '.join(_listed(part, rounded) for part in value)}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    short = isinstance(value, float) and rounded
+    return repr(round(float(f"{value:.7g}"), 6) if short else value)
 
 
 def _numbered(shape: Sequence[int]) -> dict[str, Any]:
@@ -257,4 +313,5 @@ def _more(text: str) -> str:
 
 def _cycled(values: Sequence[Any], shape: Sequence[int], start: int) -> Tensor:
     numbers = itertools.islice(itertools.cycle(values), start, start + math.prod(shape))
-    return torch.tensor(list(numbers)).reshape(*shape)
+    dtype = torch.float64 if isinstance(values[0], float) else None
+    return torch.tensor(list(numbers), dtype=dtype).reshape(*shape)

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from torch import Tensor
-
 from grader.author.scaffold.calls import Calls, indented
 from grader.author.scaffold.example import WEIGHT, Example
 from grader.author.scaffold.facts import enlarged
@@ -18,7 +16,7 @@ from grader.author.scaffold.trial import (
     Case,
     Refused,
     Trial,
-    tensors_in,
+    specs_drawn,
 )
 from grader.author.texts import template
 from grader.course.statements import COMPUTES, RETURNS
@@ -116,13 +114,13 @@ def _written(
     if form == "values" and _defaults_work(calls.trial, calls.trial.cases[-1]):
         short = calls.fields(None if decorator else calls.trial.cases[-1], optional=False)
         by_default = template(
-            "exercise/by_default.txt", made=short["made"], compared=_compared(calls, short, form)
+            "exercise/by_default.txt", made=short["made"], compared=_compared(short)
         )
     text = template(
         f"exercise/{form}.txt",
         **fields,
         by_default=by_default,
-        compared=_compared(calls, fields, form),
+        compared=_compared(fields),
         rows=_rows(calls, fields),
         name=calls.trial.name,
         test=stem,
@@ -135,16 +133,9 @@ def _written(
 COMPARES = ("value", "values", "float64", "gradients", "large")  # with the reference's result
 
 
-def _compared(calls: Calls, fields: Mapping[str, str], form: str) -> str:
+def _compared(fields: Mapping[str, str]) -> str:
     """The two results, as the arguments of an assertion."""
-    theirs, ours = fields["theirs"], fields["ours"]
-    result = calls.facts.result
-    if form == "float64" and isinstance(result, Tensor):
-        # Small results are magnified: a tolerance has an absolute part.
-        theirs, ours = f"100 * {theirs}", f"100 * {ours}"
-    elif not any(True for _ in tensors_in(result)):
-        theirs, ours = f"torch.as_tensor({theirs})", f"torch.as_tensor({ours})"
-    return f"{theirs}, {ours}"
+    return f"{fields['theirs']}, {fields['ours']}"
 
 
 def _rows(calls: Calls, fields: Mapping[str, str]) -> str:
@@ -162,7 +153,7 @@ def _example(calls: Calls, example: Example) -> Written:
     for function, signature in trial.signatures:
         own = calls.needed(function, signature.parameters, example.case)
         for parameter in own:
-            if parameter.specs:
+            if specs_drawn(parameter):
                 value = literal(example.arguments[function, parameter.name])
                 lines.append(f"{calls.free(parameter.name)} = {value}")
         named = {name: repr(example.case.sizes[name]) for name in calls.sizes}
@@ -173,9 +164,6 @@ def _example(calls: Calls, example: Example) -> Written:
     if made:
         first, *rest = made.splitlines(keepends=True)
         made = "".join([first, template("exercise/constant.txt", weight=str(WEIGHT)), *rest])
-    theirs, result = fields["theirs"], literal(example.result)
-    if not any(True for _ in tensors_in(example.result)):
-        theirs, result = f"torch.as_tensor({theirs})", f"torch.as_tensor({result})"
     stem = f"test_{trial.name.lower()}_gives_the_example"
     text = template(
         "exercise/example.txt",
@@ -184,6 +172,6 @@ def _example(calls: Calls, example: Example) -> Written:
         fixtures="student, reference" if made else "student",
         inputs=indented(lines),
         made=made,
-        compared=f"{theirs}, {result}",
+        compared=f"{fields['theirs']}, {literal(example.result)}",
     )
     return Written(stem, COMPUTES, fitted(text))

@@ -6,11 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from grader.author.findings import Audited
 from grader.author.scaffold.facts import gradients_of
-from grader.author.scaffold.trial import Refused, Trial, tensors_in
+from grader.author.scaffold.trial import Refused, Trial, same, tensors_in
 from grader.author.texts import template
 from grader.course.statements import BUILT_IN, COMPUTES
 from grader.mistakes import Variant
@@ -50,8 +48,8 @@ def applicable(
             continue
         if COMPUTES in variant.breaks and not _comparable(results, right):
             continue
-        if not _alike(results, right):
-            if any(_alike(results, one) for one in seen):
+        if not same(results, right):
+            if any(same(results, one) for one in seen):
                 continue
             seen.append(results)
         kept.append(variant.slug)
@@ -87,19 +85,6 @@ def _comparable(some: Sequence[Any], others: Sequence[Any]) -> bool:
     """Whether the first result has the right dtypes."""
     mine, right = ([one.dtype for one in tensors_in(results[0])] for results in (some, others))
     return mine == right
-
-
-def _alike(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    for one, other in zip(some, others, strict=True):
-        first, second = [*tensors_in(one)], [*tensors_in(other)]
-        if type(one) is not type(other) or len(first) != len(second):
-            return False
-        if not first and one != other:
-            return False
-        for a, b in zip(first, second, strict=True):
-            if a.shape != b.shape or a.dtype != b.dtype or not torch.allclose(a, b, equal_nan=True):
-                return False
-    return True
 
 
 # --- living mutants ------------------------------------------------------------------------------

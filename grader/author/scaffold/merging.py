@@ -79,7 +79,7 @@ def with_replaced(text: str, name: str, definition: str) -> str:
 def with_imports(text: str, imports: Sequence[str], *, typing_only: bool = False) -> str:
     """The text with those imports that it lacks; names of one module share a line.
 
-    With `typing_only`, new lines go below ``if TYPE_CHECKING``, if the text has such a block.
+    With `typing_only`, names are imported below ``if TYPE_CHECKING``.
     """
     for line in imports:
         text = _with_import(text, line, typing_only)
@@ -105,11 +105,15 @@ def _with_import(text: str, line: str, typing_only: bool) -> str:
                 names = sorted([*node.names, alias], key=lambda one: _order(one.name))
                 new = _import_lines(ast.ImportFrom(node.module, names, node.level), indent)
                 return _spliced(lines, node.lineno, node.end_lineno, new)
-    blocks = [node for node in tree.body if isinstance(node, ast.If)] if typing_only else []
-    if blocks and "TYPE_CHECKING" in ast.unparse(blocks[0].test):
-        place = blocks[0].body[-1].end_lineno or 0
-        return _spliced(lines, place + 1, place, [f"    {line}"])
     top = [node for node, indent in existing if not indent]
+    if typing_only and isinstance(wanted, ast.ImportFrom):
+        blocks = [node for node in tree.body if isinstance(node, ast.If)]
+        if blocks and "TYPE_CHECKING" in ast.unparse(blocks[0].test):
+            place = blocks[0].body[-1].end_lineno or 0
+            return _spliced(lines, place + 1, place, [f"    {line}"])
+        place = (top[-1].end_lineno or 0) if top else 0
+        text = _spliced(lines, place + 1, place, ["", "if TYPE_CHECKING:", f"    {line}"])
+        return _with_import(text, "from typing import TYPE_CHECKING", typing_only=False)
     place = _place(top, wanted, tree)
     gap = [] if top else [""]
     return _spliced(lines, place + 1, place, [*gap, line])

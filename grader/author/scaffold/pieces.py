@@ -94,7 +94,7 @@ def texts_of(
         text = (
             path.read_text("utf-8")
             if exists
-            else template(f"exercise/{FRESH[piece]}", unit=draft.unit)
+            else template(f"exercise/{FRESH[piece]}", unit=draft.unit, libraries=_libraries(draft))
         )
         if piece not in draft.there:
             text = _with_piece(draft, piece, path, text, waiting_text)
@@ -114,6 +114,16 @@ FRESH = {
     MISTAKES: "mistakes_file.txt",
     ENTRY: "entry.toml",  # a course always has a course.toml
 }
+
+
+def _libraries(draft: Draft) -> str:
+    """The imports of a new file of stubs: what answers will need."""
+    if "np.ndarray" in draft.source.text:
+        return "import numpy as np  # noqa: F401 - your answers will need it"
+    return (
+        "import torch  # noqa: F401 - your answers will need it\n"
+        "from torch import nn  # noqa: F401 - a unit of functions does not"
+    )
 
 
 def _with_piece(draft: Draft, piece: str, path: Path, text: str, waiting_text: str) -> str:
@@ -153,7 +163,7 @@ def _title(draft: Draft) -> str:
 
 
 HELPERS = (
-    "ALL_DIGITS", "LARGE_SCORES", "adopt", "assert_agrees", "assert_agrees_to_float64",
+    "LARGE_SCORES", "adopt", "assert_agrees", "assert_agrees_to_float64",
     "assert_batch_rows_do_not_mix", "assert_gradients_agree", "assert_input_unchanged", "rung",
     "table_model",
 )  # fmt: skip
@@ -161,6 +171,7 @@ HELPERS = (
 
 def _imports_of_tests(text: str) -> list[str]:
     lines = [f"import {module}" for module in ("pytest", "torch") if f"{module}." in text]
+    lines += ["import numpy as np"] if "np." in text else []
     used = [
         name for name in HELPERS if f"{name}(" in text or f"{name}." in text or f"={name}" in text
     ]

@@ -15,13 +15,14 @@ from grader.author.scaffold.kinds import literal, said
 from grader.author.scaffold.ladder import BATCH, DTYPE, GRADIENTS, LARGE, UNCHANGED
 from grader.author.scaffold.layout import signature_of
 from grader.author.scaffold.source import Source
-from grader.author.scaffold.trial import Key
+from grader.author.scaffold.trial import Key, specs_drawn
 from grader.author.texts import template
 from grader.author.wording import TODO
 from grader.course.contract import Parameter
-from grader.course.forms import Form, TensorSpec
+from grader.course.forms import NUMBERS, Form, TensorSpec, specs_of, wanted
 
 WIDTH = 96  # of a line of a statement
+STAYING = ("tensor", "tuple", "list", "set", "dictionary")  # kinds that a function could change
 SLOTS = {
     "sentence": f"{TODO}: write one sentence that says what {{name}} computes.",
     "formula": f"{TODO}: write the formula in plain text",
@@ -72,7 +73,9 @@ def _statement(
         entries = _entries(source, calls, "__init__", trial.contract.call.parameters)
         made = f"Made with:\n{entries}\n\n"
     keys = {
-        "arguments": _all_stay([f"`{one.name}`" for one in signature.parameters if one.specs]),
+        "arguments": _all_stay(
+            [f"`{one.name}`" for one in signature.parameters if one.kind in STAYING]
+        ),
         "inputs": " and ".join(f"`{name}`" for name in calls.facts.gradients) or "the weights",
     }
     ruled = [f"{key}: {SENTENCES[key].format(**keys)}" for key in SENTENCES if key in rules]
@@ -127,9 +130,9 @@ def _entries(source: Source, calls: Calls, function: str, parameters: Sequence[P
 def _argument(source: Source, calls: Calls, key: Key, parameter: Parameter) -> str:
     described = _described(source.docstring, parameter.name)
     trial = calls.trial
-    if parameter.specs:
+    if specs_drawn(parameter):
         kinds = trial.kinds[key]
-        shapes = " and ".join(map(said, parameter.specs))
+        shapes = " and ".join(map(said, specs_drawn(parameter)))
         text = f"{shapes}, {described or kinds[0].words()}"
     elif parameter.kind == "model":
         text = f"nn.Module, {described or 'a model of the kit, which takes ids'}"
@@ -158,7 +161,9 @@ def _result(returns: Form) -> str:
         return said(returns)
     if returns.kind == "tuple":
         return " and ".join(map(_result, returns.parts))
-    return returns.kind if returns.kind in ("int", "float", "bool") else "a value"
+    if returns.kind in ("list", "dictionary") and any(specs_of(returns)):
+        return f"{wanted(returns)} of {_result(returns.parts[-1])}"
+    return returns.kind if returns.kind in NUMBERS else wanted(returns)
 
 
 # --- the example ---------------------------------------------------------------------------------

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
+import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grader.author.scaffold.kinds import (
-    Kind,
-)
+from grader.author.scaffold.kinds import Kind, as_argument
 from grader.course.contract import (
     Binding,
     Contract,
@@ -25,10 +25,12 @@ from grader.course.contract import (
     bind,
     check_result,
 )
-from grader.course.forms import TensorSpec, specs_of
+from grader.course.forms import NOTHING, TensorSpec, dtype_of, specs_of
 from grader.course.references import draw_weights
 from grader.course.tensors import Make
+from grader.course.tolerances import Tolerance
 from grader.testing.models import table_model
+from grader.testing.values import as_tensor, assert_agrees
 
 OUTER = ("outer", "inner")  # the names of two sizes for ``...``
 Key = tuple[str, str]  # a function (or a module's method) and a parameter
@@ -96,19 +98,17 @@ class Trial:
         found: dict[Key, Any] = {}
         for key, parameter in self.parameters:
             drawn = [
-                kind.draw(make, shape_of(spec, case.sizes), case.sizes, dtype)
-                for spec, kind in zip(parameter.specs, self.kinds.get(key, ()), strict=False)
+                as_argument(spec, kind.draw(make, shape_of(spec, case.sizes), case.sizes, dtype))
+                for spec, kind in zip(specs_drawn(parameter), self.kinds.get(key, ()), strict=False)
             ]
-            if parameter.kind == "tensor":
-                found[key] = drawn[0]
-            elif parameter.kind == "tensors":
-                found[key] = tuple(drawn)
+            if drawn:
+                found[key] = drawn[0] if parameter.kind == "tensor" else tuple(drawn)
             elif parameter.kind == "model":
                 found[key] = table_model(make, vocab=7, context_length=9)
             elif self.is_size(parameter):
                 found[key] = case.sizes[parameter.name]
             else:
-                found[key] = case.values.get(key, self.domains[key][0])
+                found[key] = copy.deepcopy(case.values.get(key, self.domains[key][0]))
         return found
 
     def call(
@@ -154,14 +154,23 @@ class Trial:
         return False
 
     def check(self, arguments: Mapping[Key, Any], result: Any) -> None:
-        """Raise `ContractBroken` or `ContractError` if a call breaks the contract."""
+        """Raise `ContractBroken` or `ContractError` if a call breaks the contract.
+
+        Raises `Refused` if a size of the result is a quotient with a remainder: other right answers
+        may refuse such sizes.
+        """
         lists = [
             [arguments[function, parameter.name] for parameter in signature.parameters]
             for function, signature in self.signatures
         ]
         made = lists[0] if self.is_module else ()
-        binding: Binding = bind(self.contract, lists[-1], made, torch.float32)
+        weights = torch.float32 if self.is_module else None
+        binding: Binding = bind(self.contract, lists[-1], made, weights)
         check_result(self.name, self.signatures[-1][1], binding, result)
+        for spec in specs_of(self.signatures[-1][1].returns):
+            for text in expressions(spec):
+                if "//" in text and eval(text.replace("//", "/"), {}, dict(binding.sizes)) % 1:
+                    raise Refused(f"{text} has a remainder")
 
 
 # --- sizes ---------------------------------------------------------------------------------------
@@ -173,10 +182,22 @@ def names_of_sizes(contract: Contract) -> list[str]:
     for signature in (contract.call, contract.forward):
         if signature is None:
             continue
-        specs = [spec for parameter in signature.parameters for spec in parameter.specs]
+        specs = [spec for parameter in signature.parameters for spec in specs_drawn(parameter)]
         for spec in (*specs, *specs_of(signature.returns)):
             found |= dict.fromkeys(names_in(spec))
     return list(found)
+
+
+def specs_drawn(parameter: Parameter) -> Sequence[TensorSpec]:
+    """The forms of the tensors and arrays to draw for a parameter: of one, or of a tuple of some.
+
+    All other values are those of the author's example.
+    """
+    some = parameter.specs
+    whole = isinstance(parameter.form, TensorSpec) or all(
+        isinstance(part, TensorSpec) or part == NOTHING for part in parameter.form.parts
+    )
+    return some if whole and parameter.kind in ("tensor", "tuple") else ()
 
 
 def names_in(spec: TensorSpec) -> Iterator[str]:
@@ -205,11 +226,22 @@ def expressions(spec: TensorSpec) -> list[str]:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """All tensors in a result."""
+    """All tensors in a result, and its arrays as tensors."""
     if isinstance(value, Tensor):
         yield value
+    elif isinstance(value, np.ndarray):
+        if dtype_of(value) is not None:
+            yield as_tensor(value)
     elif isinstance(value, tuple | list):
         for part in value:
             yield from tensors_in(part)
     elif isinstance(value, dict):
         yield from tensors_in(list(value.values()))
+
+
+def same(one: Any, other: Any, within: Tolerance | None = None) -> bool:
+    """Whether two values agree as in `assert_agrees`."""
+    with suppress(AssertionError):
+        assert_agrees(one, other, within=within)
+        return True
+    return False
