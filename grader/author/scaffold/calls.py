@@ -56,7 +56,11 @@ class Calls:
         found = []
         for number in range(count if self.sizes or self.varying else 1):
             sized = self.trial.cases[number % len(self.trial.cases)]
-            values = {key: domains[key][number % len(domains[key])] for key in self.varying}
+            # Parameters of the same values, such as two weights, must differ from one another.
+            values = {
+                key: domains[key][(number + place) % len(domains[key])]
+                for place, key in enumerate(self.varying)
+            }
             whole = replace(sized, values=values)
             found.append(whole if self.trial.takes(whole) else replace(sized, values={}))
         return found
