@@ -142,6 +142,10 @@ def changes(x):
     return x[1:][x[1:] != x[:-1]]
 
 
+def places(keep: Bool[Tensor, "rows"]) -> Int[Tensor, "_count 1"]:
+    return keep.nonzero()
+
+
 def above(size: int) -> Int[Tensor, "2 count"]:
     return torch.ones(size, size).triu().nonzero().T
 
@@ -348,6 +352,11 @@ def test_a_size_is_not_one_if_nothing_is_left_of_the_result(answers: Path) -> No
     assert facts_of(inputs(answers, "centred", "")).ones == ("rows",)
 
 
+def test_a_size_that_depends_on_values_is_not_chosen(answers: Path) -> None:
+    trial = inputs(answers, "places", "")
+    assert [[*case.sizes] for case in trial.cases] == [["rows"]] * len(trial.cases)
+
+
 def test_booleans_are_those_for_which_results_differ(answers: Path) -> None:
     assert inputs(answers, "all_along", "").kinds["all_along", "x"] == (Booleans(share=0.9),)
 
@@ -374,8 +383,8 @@ def test_numbers_are_those_for_which_no_result_is_nan(answers: Path) -> None:
         (
             "above",
             "above(3)",
-            "above: no argument gives the size count of the result (2, count): annotate the result "
-            "as Tensor, which may have any shape",
+            "answers.py: above: the result: no argument has the size 'count'; if it depends on "
+            "values, write _count",
         ),
     ],
 )

@@ -4,7 +4,7 @@ The modules, in the order in which they work:
 
 - `source` reads the reference's text, and `example` the author's example call;
 - `annotations` derives what the signature does not say;
-- `kinds` knows how each kind of tensor is drawn, shown and put into words;
+- `kinds` knows how each kind of tensor or array is drawn, shown and put into words;
 - `trial` runs the reference, `inputs` finds inputs that it takes, and `facts` what then holds;
 - `calls` and `ladder` write tests, `stub` the statement, and `library` the known mistakes;
 - `pieces` and `merging` add these texts to the files of a unit, laid out by `layout`;

@@ -203,6 +203,8 @@ def specs_drawn(parameter: Parameter) -> Sequence[TensorSpec]:
 def names_in(spec: TensorSpec) -> Iterator[str]:
     """The names of the sizes in a tensor's shape."""
     for dimension in spec.dimensions or ():
+        if dimension.free:
+            continue
         if dimension.variadic:
             yield from OUTER
             continue
