@@ -413,3 +413,15 @@ def test_a_wrong_call_is_refused_in_one_line(
     ran = cold_grader("new", "exercise", *options, "--course", tmp_path / "course")
     assert (ran.code, why in ran.err) == (2, True), ran.err
     assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_an_exercise_that_takes_a_model_is_written_by_hand(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    write_course(tmp_path / "course")
+    text = "from torch import nn\n\n\ndef freeze(model: nn.Module) -> None: ...\n"
+    (tmp_path / "freeze.py").write_text(text, "utf-8")
+    options = ("--unit", "models", "--from", tmp_path / "freeze.py")
+    ran = cold_grader("new", "exercise", "freeze", *options, "--course", tmp_path / "course")
+    assert ran.code == 2
+    assert "freeze takes model, a model or batches, for which nothing can be derived" in ran.err

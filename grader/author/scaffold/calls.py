@@ -22,7 +22,6 @@ from grader.author.scaffold.trial import (
 from grader.course.contract import Parameter
 
 FIXTURES = ("student", "reference", "make", "theirs", "ours", "torch", "pytest", "rung")
-MODEL = "table_model(make, vocab=7, context_length=9)"
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,6 @@ class Calls:
             for parameter in own:
                 if specs_drawn(parameter):
                     lines.append(self._drawn((function, parameter.name), parameter, named, double))
-                elif parameter.kind == "model":
-                    lines.append(f"{self.free(parameter.name)} = {MODEL}")
             texts = [self.text((function, p.name), p, named, case) for p in own]
             given[function] = ", ".join(texts)
         return {"inputs": indented(lines), **self.called(given, double=double)}
@@ -159,7 +156,7 @@ class Calls:
             needed = not one.optional or specs_drawn(one) or self.trial.is_size(one)
             if needed or (key in self.varying and case is None):
                 last = number
-            elif one.kind != "model":
+            else:
                 value = case.values.get(key, self._first(key)) if case else self._first(key)
                 last = number if value != defaults[one.name] else last
         return parameters[:last]
@@ -168,7 +165,7 @@ class Calls:
         self, key: Key, parameter: Parameter, named: Mapping[str, str], case: Case | None
     ) -> str:
         """An argument of a call: a variable, a size or a value."""
-        if specs_drawn(parameter) or parameter.kind == "model":
+        if specs_drawn(parameter):
             return self.free(parameter.name)
         if self.trial.is_size(parameter):
             return named[parameter.name]

@@ -105,6 +105,12 @@ def _derived(
     source = read_source(origin, name)
     before = source.text
     source, definition, contract, given = annotated(source, example, package)
+    for parameter in (contract.forward or contract.call).parameters:
+        if parameter.kind in ("model", "batches"):
+            raise CallError(
+                f"{origin}: {name} takes {parameter.name}, a model or batches, for which nothing "
+                "can be derived: write the files by hand, as docs/authors/models.md shows"
+            )
     if REFERENCE in there and source.text != before:
         there = {piece: path for piece, path in there.items() if piece != REFERENCE}
     report("trying inputs")
@@ -155,8 +161,9 @@ def _audited(draft: Draft, folder: Path, report: Callable[[str], object]) -> Seq
             draft.slugs = _slugs(draft, copy)
             copy = _copied(draft, folder / f"{number} with mistakes")
         report("auditing" if not number else "auditing again")
+        there, here = str(copy.folder), str(draft.course.folder)
         findings = [
-            replace(one, text=one.text.replace(str(copy.folder), str(draft.course.folder)))
+            replace(one, text=one.text.replace(there, here), advice=one.advice.replace(there, here))
             for one in audit_course(copy, [draft.name], 1)
         ]
         if not _pruned(draft, findings):

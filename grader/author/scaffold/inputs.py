@@ -89,7 +89,7 @@ def _domains(
     functions = dict(methods(definition))
     found: dict[Key, Sequence[Any]] = {}
     for (function, name), parameter in bare.parameters:
-        if specs_drawn(parameter) or parameter.kind == "model" or bare.is_size(parameter):
+        if specs_drawn(parameter) or bare.is_size(parameter):
             continue
         defaults = defaults_of(functions[function])
         if name in given.get(function, {}):

@@ -165,7 +165,6 @@ def _title(draft: Draft) -> str:
 HELPERS = (
     "LARGE_SCORES", "adopt", "assert_agrees", "assert_agrees_to_float64",
     "assert_batch_rows_do_not_mix", "assert_gradients_agree", "assert_input_unchanged", "rung",
-    "table_model",
 )  # fmt: skip
 
 

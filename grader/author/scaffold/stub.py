@@ -134,8 +134,6 @@ def _argument(source: Source, calls: Calls, key: Key, parameter: Parameter) -> s
         kinds = trial.kinds[key]
         shapes = " and ".join(map(said, specs_drawn(parameter)))
         text = f"{shapes}, {described or kinds[0].words()}"
-    elif parameter.kind == "model":
-        text = f"nn.Module, {described or 'a model of the kit, which takes ids'}"
     elif trial.is_size(parameter):
         text = f"int, {described or 'the size of a dimension'}"
     else:

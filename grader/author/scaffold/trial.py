@@ -29,7 +29,6 @@ from grader.course.forms import NOTHING, TensorSpec, dtype_of, specs_of
 from grader.course.references import draw_weights
 from grader.course.tensors import Make
 from grader.course.tolerances import Tolerance
-from grader.testing.models import table_model
 from grader.testing.values import as_tensor, assert_agrees
 
 OUTER = ("outer", "inner")  # the names of two sizes for ``...``
@@ -103,8 +102,6 @@ class Trial:
             ]
             if drawn:
                 found[key] = drawn[0] if parameter.kind == "tensor" else tuple(drawn)
-            elif parameter.kind == "model":
-                found[key] = table_model(make, vocab=7, context_length=9)
             elif self.is_size(parameter):
                 found[key] = case.sizes[parameter.name]
             else:
