@@ -24,7 +24,7 @@ AUDITED = {
     "margin": "margins",
 }  # fmt: skip
 EXCUSED = {
-    "mutant": "Mutants that no test need kill", "mistake": "Mistakes that need no name",
+    "mutant": "Mutants that no test has to catch", "mistake": "Mistakes that need no name",
     "test": "Tests that may repeat others",
     "margin": "Known answers that may come near a tolerance",
 }  # fmt: skip

@@ -174,7 +174,7 @@ def _shown(calls: Calls, example: Example) -> str:
     for function, signature in trial.signatures:
         own = calls.needed(function, signature.parameters, example.case)
         given[function] = ", ".join(literal(example.arguments[function, p.name]) for p in own)
-    title = "Example: all numbers are round."
+    title = "Example: a small input."
     if not trial.is_module:
         lines = [f">>> {trial.name}({given[trial.name]})"]
     else:

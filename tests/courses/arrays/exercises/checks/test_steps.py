@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from grader.course.collection import rung
-from grader.testing import assert_agrees
+from grader.testing import assert_agrees, rung
 
 
 @rung.value("moving_average")

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from grader.course.collection import rung
-from grader.testing import assert_agrees, assert_input_unchanged
+from grader.testing import assert_agrees, assert_input_unchanged, rung
 
 
 @rung.value("standardize")

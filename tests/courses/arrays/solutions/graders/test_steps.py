@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from grader.course.collection import rung
-from grader.testing import assert_agrees, assert_input_unchanged
+from grader.testing import assert_agrees, assert_input_unchanged, rung
 
 
 @rung.shape("moving_average")

@@ -5,8 +5,7 @@ import copy
 import torch
 from torch import nn
 
-from grader.course.collection import rung
-from grader.testing import assert_agrees, assert_input_unchanged, small_model
+from grader.testing import assert_agrees, assert_input_unchanged, rung, small_model
 
 
 def classifier(make):

@@ -2,8 +2,7 @@
 
 import torch
 
-from grader.course.collection import rung
-from grader.testing import assert_agrees, assert_input_unchanged
+from grader.testing import assert_agrees, assert_input_unchanged, rung
 
 
 def two_layers(make):

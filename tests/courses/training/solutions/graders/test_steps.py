@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from grader.course.collection import rung
 from grader.testing import (
     assert_agrees,
     assert_agrees_to_float64,
     assert_gradients_agree,
     assert_input_unchanged,
+    rung,
 )
 
 
