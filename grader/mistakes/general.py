@@ -237,5 +237,21 @@ common(
 common(
     "bias-missing", "A linear layer has no bias",
     hint="Which of the layers has a bias in the statement?",
-    change={re.compile(r"(nn\.Linear\([^()]*)\)"): r"\1, bias=False)"},
+    breaks=("weights", "computes"),
+    change=[
+        {re.compile(r"(nn\.Linear\((?:(?!bias=)[^()])*)\)"): r"\1, bias=False)"},
+        {re.compile(r"\bbias=(?:bias|True)\b"): "bias=False"},
+    ],
+)  # fmt: skip
+
+common(
+    "learns-more", "The layer learns a number that the statement does not name",
+    hint="Which weights does the statement name, and what does list(layer.parameters()) show?",
+    breaks=("weights",),
+    change={
+        re.compile(r"^( *)super\(\).__init__\(\)$", re.M): (
+            r"\g<0>\n\1self.further = nn.Parameter(nn.init.zeros_(nn.Linear(1, 1).bias.data))"
+        ),
+        **returning("({}) + self.further"),
+    },
 )  # fmt: skip

@@ -67,6 +67,7 @@ from grader.testing.weights import (
     adopt_identity_weights,
     assert_has_one_table,
     assert_learns_no_more,
+    assert_learns_the_weights,
     assert_one_bias,
 )
 from grader.wire.models import TableModel
@@ -102,6 +103,7 @@ __all__ = [
     "assert_has_one_table",
     "assert_input_unchanged",
     "assert_learns_no_more",
+    "assert_learns_the_weights",
     "assert_maxima_do_not_run_ahead",
     "assert_moves",
     "assert_one_bias",

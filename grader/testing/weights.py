@@ -62,6 +62,17 @@ def assert_learns_no_more(theirs: RemoteModule, layers: str, *, but: int = 0) ->
     )
 
 
+def assert_learns_the_weights(theirs: RemoteModule, layers: str) -> None:
+    """Fail unless a module learns all weights that it was to adopt, and no others.
+
+    The message begins with `layers`, such as ``"the layer learns a scale and a shift"``. A test of
+    values does not notice a missing bias, which counts as zero.
+    """
+    missing = theirs.adoption.missing
+    assert_that(not missing, f"{layers}, but there is no {' and no '.join(missing[:3])} in yours")
+    assert_learns_no_more(theirs, layers)
+
+
 def assert_has_one_table(theirs: RemoteModule, table: str, rows: int) -> None:
     """Fail if a module holds a table's weights twice, or learns a bias for each of its `rows`.
 

@@ -235,6 +235,14 @@ def test_a_statement_says_the_shapes_and_the_rules_that_hold(made: Made) -> None
     assert gate.parts["Returns"].strip() == "(rows, d_out): the result."
 
 
+def test_a_module_has_a_rule_on_its_weights_that_a_missing_bias_breaks(made: Made) -> None:
+    names = "value.weight, value.bias, gate.weight and gate.bias"
+    assert names in statement(made.course, "Gate").rules["weights"]
+    wrong = {f.name: f for f in made.outcomes["Gate"].findings if f.kind == "mistake"}
+    assert wrong["Gate/bias-missing"].named
+    assert wrong["Gate/learns-more"].named
+
+
 def test_arrays_are_drawn_in_float64_and_get_no_test_of_gradients(made: Made) -> None:
     checks = (made.course.folder / "checks" / "test_middles.py").read_text("utf-8")
     assert "x = make.normal(2.0, rows=5, columns=4).double().numpy()" in checks

@@ -41,6 +41,7 @@ class Facts:
     batch: str  # the argument whose rows are a batch that does not mix; else ""
     ones: tuple[str, ...]  # the sizes that may be 1
     large: bool  # numbers of a thousand give finite results
+    weights: tuple[str, ...]  # the names of a module's weights
     result: Any  # of the first case
 
 
@@ -54,6 +55,7 @@ def facts_of(trial: Trial) -> Facts:
         _batch(trial, case),
         tuple(_ones(trial, case)),
         _bears_large(trial, case),
+        tuple(_weights(trial, case)),
         trial.run(trial.cases[0]),
     )
 
@@ -97,6 +99,14 @@ def _with_gradients(trial: Trial, case: Case) -> Iterator[str]:
     for name, gradient in gradients_of(trial, case).items():
         if gradient is not None and bool(gradient.isfinite().all() and gradient.any()):
             yield name
+
+
+def _weights(trial: Trial, case: Case) -> Iterator[str]:
+    if trial.is_module:
+        arguments = trial.arguments(case, Make("trial", trial.name, "weights"))
+        function, call = trial.signatures[0]
+        module = trial.definition(*(arguments[function, one.name] for one in call.parameters))
+        yield from (name for name, _ in module.named_parameters())
 
 
 def _leaves_unchanged(trial: Trial, case: Case) -> bool:

@@ -21,9 +21,10 @@ from grader.author.scaffold.trial import (
 from grader.author.texts import template
 from grader.course.statements import COMPUTES, RETURNS
 from grader.course.tensors import Make
+from grader.records.rows import listed
 
 DTYPE, UNCHANGED, GRADIENTS, BATCH = "dtype", "unchanged", "gradients", "batch"
-LARGE = "large"
+LARGE, WEIGHTS = "large", "weights"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def hidden_tests(calls: Calls) -> list[Written]:
         _with_cases(calls, "values", "agrees_with_the_reference", COMPUTES, cases),
     ]
     few = calls.trial.cases[-1]
+    if facts.weights:
+        tests.append(_fixed(calls, "weights", "learns_its_weights", WEIGHTS, few, optional=False))
     if facts.float64:
         tests.append(_fixed(calls, "float64", "keeps_float64", DTYPE, few, double=True))
     if facts.unchanged:
@@ -122,6 +125,7 @@ def _written(
         by_default=by_default,
         compared=_compared(fields),
         rows=_rows(calls, fields),
+        learned=f"{calls.trial.name} learns {listed(calls.facts.weights or ['nothing'], 'and')}",
         name=calls.trial.name,
         test=stem,
         decorator=decorator,

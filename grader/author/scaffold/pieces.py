@@ -164,7 +164,8 @@ def _title(draft: Draft) -> str:
 
 HELPERS = (
     "LARGE_SCORES", "adopt", "assert_agrees", "assert_agrees_to_float64",
-    "assert_batch_rows_do_not_mix", "assert_gradients_agree", "assert_input_unchanged", "rung",
+    "assert_batch_rows_do_not_mix", "assert_gradients_agree", "assert_input_unchanged",
+    "assert_learns_the_weights", "rung",
 )  # fmt: skip
 
 

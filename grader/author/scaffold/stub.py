@@ -12,7 +12,7 @@ from torch import Tensor
 from grader.author.scaffold.calls import Calls
 from grader.author.scaffold.example import WEIGHT, Example
 from grader.author.scaffold.kinds import literal, said
-from grader.author.scaffold.ladder import BATCH, DTYPE, GRADIENTS, LARGE, UNCHANGED
+from grader.author.scaffold.ladder import BATCH, DTYPE, GRADIENTS, LARGE, UNCHANGED, WEIGHTS
 from grader.author.scaffold.layout import signature_of
 from grader.author.scaffold.source import Source
 from grader.author.scaffold.trial import Key, specs_drawn
@@ -20,6 +20,7 @@ from grader.author.texts import template
 from grader.author.wording import TODO
 from grader.course.contract import Parameter
 from grader.course.forms import NUMBERS, Form, TensorSpec, specs_of, wanted
+from grader.records.rows import listed
 
 WIDTH = 96  # of a line of a statement
 STAYING = ("tensor", "tuple", "list", "set", "dictionary")  # kinds that a function could change
@@ -32,6 +33,7 @@ SLOTS = {
     "source": f"Source: {TODO}: name the paper or book and its section, https://…",
 }
 SENTENCES = {
+    WEIGHTS: "It learns {weights}, and nothing else; their names are free.",
     DTYPE: "float64 in, float64 out, in full precision.",
     UNCHANGED: "{arguments}.",
     BATCH: "Each row of the batch is computed by itself, whatever the other rows are.",
@@ -76,6 +78,7 @@ def _statement(
         "arguments": _all_stay(
             [f"`{one.name}`" for one in signature.parameters if one.kind in STAYING]
         ),
+        "weights": listed(calls.facts.weights or ["nothing"], "and"),
         "inputs": " and ".join(f"`{name}`" for name in calls.facts.gradients) or "the weights",
     }
     ruled = [f"{key}: {SENTENCES[key].format(**keys)}" for key in SENTENCES if key in rules]
