@@ -20,25 +20,27 @@ HOLLOWED = [  # a value, a property, a count and a gradient
 ]
 
 
-def is_assertion(node: ast.AST) -> bool:
+def asserted(node: ast.AST) -> list[ast.expr]:
+    """What an assertion looks at; empty for any other statement."""
     match node:
-        case ast.Assert():
-            return True
-        case ast.Expr(ast.Call(ast.Name(name))):
-            return name.startswith("assert_")
-    return False
+        case ast.Assert(test):
+            return [test]
+        case ast.Expr(ast.Call(ast.Name(name), arguments)) if name.startswith("assert_"):
+            return arguments
+    return []
 
 
 def hollow(text: str, name: str) -> str:
-    """The text of a test file, with the assertions of one test taken out."""
+    """The text of a test file, in which one test looks at its results and asserts nothing."""
     tree = ast.parse(text)
     (test,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
     removed = 0
     for node in ast.walk(test):
         for body in (field for _, field in ast.iter_fields(node) if isinstance(field, list)):
             for number, statement in enumerate(body):
-                if is_assertion(statement):
-                    body[number] = ast.copy_location(ast.Pass(), statement)
+                if values := asserted(statement):
+                    looked_at = ast.Expr(ast.Tuple(values, ast.Load()))
+                    body[number] = ast.copy_location(looked_at, statement)
                     removed += 1
     assert removed, f"{name} asserts nothing"
     return ast.unparse(tree)

@@ -366,7 +366,7 @@ def expected_shape(
             labels += ["..."] * len(binding.leading)
             sizes += binding.leading
         elif dimension.free:
-            labels.append(dimension.label)
+            labels.append(dimension.label)  # with its underscore: it has no size to show
             sizes.append(got[len(sizes)] if len(sizes) < len(got) else 0)
         else:
             labels.append(dimension.label)
@@ -380,7 +380,11 @@ def shape_message(labels: Sequence[str], sizes: Sequence[int], got: Sequence[int
     For example, ``shape (batch=2, tokens=5), got (5, 2): batch and tokens look swapped``.
     """
     expected = ", ".join(
-        str(size) if label == "..." else label if label.startswith("_") else f"{label}={size}"
+        str(size)
+        if label == "..."
+        else label[1:] or "any"
+        if label[0] == "_"
+        else f"{label}={size}"
         for label, size in zip(labels, sizes, strict=True)
     )
     actual = f"({', '.join(map(str, got))})"

@@ -45,6 +45,11 @@ class Dimension:
         return self.label == "..."
 
     @property
+    def noun(self) -> str:
+        """The name in texts: ``runs`` for ``_runs``."""
+        return self.label.removeprefix("_") or "any"
+
+    @property
     def free(self) -> bool:
         """Whether the dimension may have any size, which depends on values: ``_runs``."""
         return self.label.startswith("_")
@@ -67,7 +72,7 @@ class TensorSpec(msgspec.Struct, frozen=True, tag="tensor"):
         return self.kind.removeprefix("u").startswith(INT)
 
     def __str__(self) -> str:
-        labels = [dimension.label for dimension in self.dimensions or ()]
+        labels = [dimension.noun for dimension in self.dimensions or ()]
         return "(" + ", ".join(labels) + ")" if self.dimensions is not None else ""
 
 

@@ -515,7 +515,7 @@ def test_a_size_that_depends_on_values_is_free_and_the_others_are_not() -> None:
     for size in (0, 3, 9):
         judge(runs, [x], torch.zeros(size, 4))
     for result, got in ((torch.zeros(3, 5), "(3, 5)"), (torch.zeros(4), "(4)")):
-        with pytest.raises(ContractBroken, match=re.escape(f"shape (_runs, d=4), got {got}")):
+        with pytest.raises(ContractBroken, match=re.escape(f"shape (runs, d=4), got {got}")):
             judge(runs, [x], result)
 
 

@@ -169,7 +169,7 @@ def test_a_statement_says_that_the_result_is_an_integer(with_weigh: Weigh) -> No
 
 
 def test_a_statement_says_that_an_argument_is_a_model(with_weigh: Weigh) -> None:
-    def weigh(scores: nn.Module) -> Float[Tensor, "queries keys"]:
+    def weigh(scores: nn.Module) -> Float[Tensor, "_queries _keys"]:
         raise NotImplementedError
 
     contract = compile_contract("weigh", weigh)

@@ -150,6 +150,6 @@ def test_a_bundle_can_be_installed(bundle: Path, tmp_path: Path) -> None:
     names = zipfile.ZipFile(path).namelist()
     wanted = {"grader/cli/app.py", "grader/py.typed", "grader/student/checking.py"}
     assert wanted <= set(names)
-    assert all(name.startswith(("grader/", "attention_grader-")) for name in names)
+    assert all(name.startswith(("grader/", f"{path.name.partition('-')[0]}-")) for name in names)
     (points,) = (name for name in names if name.endswith("entry_points.txt"))
     assert "grader = grader.__main__:main" in zipfile.ZipFile(path).read(points).decode()
