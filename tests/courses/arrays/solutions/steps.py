@@ -21,3 +21,12 @@ def kmeans_step(
     for number in np.unique(labels):
         moved[number] = points[labels == number].mean(axis=0)
     return labels, moved
+
+
+def convolve(
+    signal: Float[np.ndarray, " length"], kernel: Float[np.ndarray, " width"]
+) -> Float[np.ndarray, " length-width+1"]:
+    """Slide a reversed kernel along a signal, and sum the products at each place."""
+    turned = kernel[::-1]
+    places = len(signal) - len(kernel) + 1
+    return np.array([np.sum(signal[n : n + len(kernel)] * turned) for n in range(places)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grader.testing import assert_agrees, assert_input_unchanged, rung
+from grader.testing import assert_agrees, assert_agrees_to_float64, assert_input_unchanged, rung
 
 
 @rung.shape("moving_average")
@@ -54,3 +54,40 @@ def test_kmeans_step_changes_no_input(student, make):
     """Points and centers stay as they were."""
     points = make.normal(points=6, d=2).numpy()
     assert_input_unchanged(student.kmeans_step, points, points[:2] + 1)
+
+
+# --- convolve -------------------------------------------------------------------------------------
+
+
+@rung.shape("convolve")
+@pytest.mark.parametrize(("length", "width"), [(6, 5), (6, 1)])
+def test_convolve_has_the_right_shape(student, make, length, width):
+    """The result has the right shape and dtype."""
+    signal = make.normal(2.0, length=length).double().numpy()
+    kernel = make.normal(1.0, width=width).double().numpy()
+    student.convolve(signal, kernel)
+
+
+@rung.value("convolve", points=6)
+@pytest.mark.parametrize(("length", "width"), [(6, 5), (5, 4), (6, 3)])
+def test_convolve_agrees_with_the_reference(student, reference, make, length, width):
+    """The result agrees with the reference."""
+    signal = make.normal(2.0, length=length).double().numpy()
+    kernel = make.normal(1.0, width=width).double().numpy()
+    assert_agrees(student.convolve(signal, kernel), reference.convolve(signal, kernel))
+
+
+@rung.property("convolve", rules=("dtype",))
+def test_convolve_keeps_float64(student, reference, make):
+    """float64 gives float64, in full precision."""
+    signal = make.normal(2.0, length=4).double().numpy()
+    kernel = make.normal(1.0, width=3).double().numpy()
+    assert_agrees_to_float64(student.convolve(signal, kernel), reference.convolve(signal, kernel))
+
+
+@rung.property("convolve", rules=("unchanged",))
+def test_convolve_changes_no_argument(student, make):
+    """The arguments stay as they were."""
+    signal = make.normal(2.0, length=4).double().numpy()
+    kernel = make.normal(1.0, width=3).double().numpy()
+    assert_input_unchanged(student.convolve, signal, kernel)

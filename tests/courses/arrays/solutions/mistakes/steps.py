@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 # --- moving_average ------------------------------------------------------------------------------
 
@@ -105,3 +105,41 @@ def norms(points, centers):
         for k, center in enumerate(centers)
     ]
     return labels, np.stack(means)
+
+
+# --- convolve -------------------------------------------------------------------------------------
+
+
+common_mistakes(
+    "convolve",
+    "changed-in-place", "float32-inside", "nothing-returned", "all-zeros",
+    "negated", "mean-for-sum", "one-step-short",
+)  # fmt: skip
+
+mistake(
+    "convolve", "not-reversed", "The kernel is not reversed",
+    hint="Which number of the kernel meets the last number of the signal's first part?",
+    change={"kernel[::-1]": "kernel"},
+)  # fmt: skip
+mistake(
+    "convolve", "signal-reversed", "The signal is reversed, not the kernel",
+    hint="Does the first number of your result come from the beginning of the signal?",
+    change={
+        "turned = kernel[::-1]": "signal = signal[::-1]",
+        "* turned": "* kernel",
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "convolve", "same-length", "The kernel also hangs over the ends of the signal",
+    hint="At how many places does the kernel lie within the signal?",
+    breaks=("returns",),
+)  # fmt: skip
+def over_the_ends(signal, kernel):
+    return np.convolve(signal, kernel, mode="same")
+
+
+@accepted("convolve", "numpy", "With NumPy's own function")
+def by_numpy(signal, kernel):
+    return np.convolve(signal, kernel, mode="valid")
