@@ -286,16 +286,18 @@ def _same(ours: CallResult, theirs: CallResult) -> bool:
 
 
 def _number(value: CallResult) -> CallResult:
-    """The number in a tensor without dimensions; any other value as it is.
+    """The integer in a tensor without dimensions, or NumPy's number; any other value as it is.
 
-    Some answers return a number, and others such a tensor: the two must compare equal.
+    Some answers return a number, and others such a value: the two must compare equal. A float in a
+    tensor is no Python number: one has a gradient, and the other has none.
     """
     if not isinstance(value, wire.TensorData) or value.shape or value.device != "cpu":
         return value
     try:
-        return payload.unpack_tensor(value).item()
+        number = payload.unpack_tensor(value).item()
     except wire.WireError:
         return value
+    return number if value.array or type(number) is int else value
 
 
 # Parts of torch's error messages that differ between two answers with the same mistake: an axis, a
