@@ -112,11 +112,28 @@ def _examine(excuses: Excuses, own: Excuses, seeds: int, desk: Desk, name: str) 
     stub = SourceText(f"{unit}.py", (desk.course.stub_file(unit).read_text("utf-8"),))
     id = f"{name}/stub"
     findings.append(judgements.stub(id, Trials(desk, name).graded(id, (stub,))))
+    findings += _unrecordable(desk, name)
     shown = _search(desk, name)
     for number in range(1, seeds + 1):
         with _reseeded(desk, number) as other:
             findings += (replace(f, seed=number) for f in _findings(excuses, other, name, shown))
     return findings + list(unneeded(own, name, findings))
+
+
+def _unrecordable(desk: Desk, name: str) -> Iterator[Audited]:
+    """The public checks that `grader release student` would refuse; their seed is always the same.
+
+    A check that the reference fails or that crashes is a finding of its own.
+    """
+    trials, unit = Trials(desk, name), desk.course.unit_of[name]
+    for test in desk.tests[name]:
+        if test.hidden or trials.outcome("reference", desk.definitions, test) != "passed":
+            continue
+        try:
+            for case in test.cases:
+                asked_in(desk, test, case)
+        except CallError as error:
+            yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, str(error))
 
 
 @contextmanager
@@ -153,16 +170,8 @@ def _findings(
     trials = Trials(desk, name)
     # This loop also makes torch load its lazy parts: otherwise the first mutant might time out.
     for test in desk.tests[name]:
-        outcome = trials.outcome("reference", desk.definitions, test)
-        if outcome == "failed":
+        if trials.outcome("reference", desk.definitions, test) == "failed":
             yield judgements.unfit(test, unit)
-        if outcome != "passed" or test.hidden:
-            continue
-        try:
-            for case in test.cases:
-                asked_in(desk, test, case)
-        except CallError as error:  # as `grader release student` would
-            yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, str(error))
     catchers: dict[str, frozenset[str]] = {}  # the hidden tests that catch each wrong answer
     tried: list[Tried] = []
     with desk.measuring() as measured:

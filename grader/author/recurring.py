@@ -126,7 +126,8 @@ def read_class(
                 unnamed[name].append(texts[submission])
     lacking = len(grades) - len(texts)
     to_run = tuple(name for name, answers in unnamed.items() if answers)
-    changed = any(grade.course != course.fingerprint() for grade in grades.values())
+    today = course.fingerprint()
+    changed = any(grade.course != today for grade in grades.values())
     weak = any("weak" in grade.isolation for grade in grades.values())
     return GradedClass(
         counts,
