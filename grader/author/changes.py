@@ -36,11 +36,12 @@ def change_to(text: str, definition: str) -> dict[str, str] | None:
 
 def written(change: Mapping[str, str]) -> str:
     """A change as Python text: ``{"diagonal=1": "diagonal=0"}``."""
-    parts = (f"{_quoted(old)}: {_quoted(new)}" for old, new in change.items())
+    parts = (f"{quoted(old)}: {quoted(new)}" for old, new in change.items())
     return f"{{{', '.join(parts)}}}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as Python and TOML write it."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
@@ -32,6 +32,7 @@ from grader.grading.desk import Desk
 from grader.grading.play import replay
 from grader.testing.values import assert_agrees
 from grader.unsandboxed.in_process import undisturbed, unseen_prints
+from grader.wire.payload import tensors_of
 
 INPUTS = 200  # inputs that are tried
 ALIKE, SCALES = 2, (3, 200)  # inputs of one form, each with numbers of these sizes
@@ -146,7 +147,7 @@ def _calls_of(desk: Desk, exercise: str) -> list[Call]:
     found: dict[str, Call] = {}
 
     def keep(call: Call) -> None:
-        if all(tensor.device.type == "cpu" for tensor in _tensors(call.arguments)):
+        if all(tensor.device.type == "cpu" for tensor in tensors_of(call.arguments)):
             found.setdefault(_form(call), call)  # a meta tensor has no values
 
     unmeasured = replace(desk, margins=None)  # the audit measures known answers alone
@@ -179,11 +180,17 @@ def _overheard(reference: Any, keep: Any) -> Any:
     return Overheard
 
 
-def _detached(value: Any) -> Any:
-    """A copy of arguments, without a graph of gradients."""
+def _mapped(change: Callable[[Tensor], Tensor], value: Any) -> Any:
+    """A value with other tensors, also in tuples and lists."""
     if isinstance(value, Tensor):
-        return value.detach().clone()
-    return type(value)(map(_detached, value)) if type(value) in (tuple, list) else value
+        return change(value)
+    nested = type(value) in (tuple, list)
+    return type(value)(_mapped(change, part) for part in value) if nested else value
+
+
+def _detached(arguments: Any) -> Any:
+    """A copy of arguments, without a graph of gradients."""
+    return _mapped(lambda tensor: tensor.detach().clone(), arguments)
 
 
 def _form(call: Call) -> str:
@@ -197,19 +204,9 @@ def _form(call: Call) -> str:
     return form([call.made_with, call.arguments])
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, tuple | list):
-        for part in value:
-            yield from _tensors(part)
-    elif isinstance(value, dict):
-        yield from _tensors([*value.values()])
-
-
 def _elements(call: Call) -> int:
     whole = [n for n in (*call.made_with, *call.arguments) if type(n) is int]
-    return sum(t.numel() for t in _tensors(call.arguments)) + sum(map(abs, whole))
+    return sum(t.numel() for t in tensors_of(call.arguments)) + sum(map(abs, whole))
 
 
 # --- smaller calls -------------------------------------------------------------------------------
@@ -268,14 +265,14 @@ def _of_size(parameter: Parameter, value: Any, binding: Binding) -> Any:
 def _filled(call: Call, make: Make, scale: int) -> Call:
     """The call with small whole numbers in tensors of floats; other tensors keep their values."""
 
-    def fill(value: Any) -> Any:
-        if isinstance(value, Tensor) and value.is_floating_point():
-            low = 0 if bool((value >= 0).all()) else -scale
-            drawn = make.integers(low, scale + 1, elements=value.numel())
-            return drawn.view(value.shape).to(value.dtype)
-        return type(value)(map(fill, value)) if type(value) in (tuple, list) else value
+    def fill(tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        low = 0 if bool((tensor >= 0).all()) else -scale
+        drawn = make.integers(low, scale + 1, elements=tensor.numel())
+        return drawn.view(tensor.shape).to(tensor.dtype)
 
-    return replace(call, arguments=tuple(map(fill, call.arguments)))
+    return replace(call, arguments=_mapped(fill, call.arguments))
 
 
 # --- comparing -----------------------------------------------------------------------------------
@@ -330,11 +327,11 @@ def _made(
 
 def _gradients(made: Any, arguments: tuple[Any, ...]) -> tuple[Tensor | None, ...]:
     leaves = copy.deepcopy(arguments)
-    floats = [tensor for tensor in _tensors(leaves) if tensor.is_floating_point()]
+    floats = [tensor for tensor in tensors_of(leaves) if tensor.is_floating_point()]
     for tensor in floats:
         tensor.requires_grad_()
     # The call gets copies, since torch refuses to change a leaf of the graph in place.
-    results = [t for t in _tensors(made(*_copied(leaves))) if t.requires_grad]
+    results = [t for t in tensors_of(made(*_mapped(Tensor.clone, leaves))) if t.requires_grad]
     if not results or not floats:
         return ()
     total = sum((t * torch.arange(1, t.numel() + 1).view(t.shape)).sum() for t in results)
@@ -342,14 +339,8 @@ def _gradients(made: Any, arguments: tuple[Any, ...]) -> tuple[Tensor | None, ..
     return torch.autograd.grad(total, floats, allow_unused=True)
 
 
-def _copied(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.clone()
-    return type(value)(map(_copied, value)) if type(value) in (tuple, list) else value
-
-
 def _is_finite(value: Any) -> bool:
-    return all(bool(t.isfinite().all()) for t in _tensors(value) if t.is_floating_point())
+    return all(bool(t.isfinite().all()) for t in tensors_of(value) if t.is_floating_point())
 
 
 def _difference(ours: Result, theirs: Result | Exception) -> str:
@@ -358,7 +349,7 @@ def _difference(ours: Result, theirs: Result | Exception) -> str:
         return f"this raises {type(theirs).__name__}: {theirs}"
     if not _agree(theirs.value, ours.value):
         return f"the reference gives {_text(ours.value)}, this gives {_text(theirs.value)}"
-    if not _agree([*_tensors(theirs.after)], [*_tensors(ours.after)]):
+    if not _agree([*tensors_of(theirs.after)], [*tensors_of(ours.after)]):
         return "this changes its arguments"
     for mine, other in zip(ours.gradients, theirs.gradients, strict=False):
         if not _agree(other, mine):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from grader.author.changes import quoted
 from grader.author.schema import Schema, schema
 from grader.author.texts import template
 from grader.records.faults import CallError
@@ -48,9 +48,9 @@ def write_course(to: Path, title: str = "", name: str = "") -> None:
             raise CallError(f"{key} {text!r} is not a line of text")
     fields = {
         "title": title,
-        "name_in_toml": json.dumps(name, ensure_ascii=False),
-        "title_in_toml": json.dumps(title, ensure_ascii=False),
-        "seed_in_toml": json.dumps(f"{name}-public", ensure_ascii=False),
+        "name_in_toml": quoted(name),
+        "title_in_toml": quoted(title),
+        "seed_in_toml": quoted(f"{name}-public"),
     }
     with drafted(to, private=True) as draft:
         for path, source in FILES.items():

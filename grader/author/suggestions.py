@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
-from grader.author.changes import change_to, written
+from grader.author.changes import change_to, quoted, written
 from grader.author.findings import EXCUSES, Audited
 from grader.author.mutants import Mutant
 from grader.mistakes import text_of_definition
@@ -29,8 +28,8 @@ def suggestion(source: str, exercise: str, mutant: Mutant, taken: set[str]) -> s
     title = _title(mutant)
     slug = _slug(title, taken)
     taken.add(slug)
-    start = f"mistake(\n    {_quoted(exercise)}, {_quoted(slug)}, {_quoted(title)},\n"
-    start += f"    hint={_quoted(HINT)},\n"
+    start = f"mistake(\n    {quoted(exercise)}, {quoted(slug)}, {quoted(title)},\n"
+    start += f"    hint={quoted(HINT)},\n"
     change = change_to(text_of_definition(source, exercise), mutant.definition)
     if change is not None:
         return f"{start}    change={written(change)},\n)  # fmt: skip"
@@ -57,10 +56,6 @@ def unannotated(definition: str) -> str:
         elif isinstance(node, ast.AnnAssign):
             node.annotation = ast.Constant("a type")  # evaluated in the body of a class
     return ast.unparse(tree)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _title(mutant: Mutant) -> str:
@@ -102,6 +97,6 @@ def suggested(findings: Sequence[Audited]) -> Iterator[str]:
     if alike:
         yield f"# solutions/mistakes/{EXCUSES}, [equivalent], if they compute the same"
     for one in alike:
-        yield f"{_quoted(one.name)} = {_quoted(REASON)}"
+        yield f"{quoted(one.name)} = {quoted(REASON)}"
     if not living:
         yield NOTHING

@@ -79,9 +79,9 @@ class TensorSpec(msgspec.Struct, frozen=True, tag="tensor"):
 class ValueSpec(msgspec.Struct, frozen=True, tag="value"):
     """The form of any other value; `parts` are the forms of the values inside.
 
-    A tuple has a form for each item; a list, batches (of which a function gets a generator) and a
-    set have one for all items, and a dictionary has
-    one for the keys and one for the values. ``either`` allows each of its parts.
+    A tuple has a form for each item; a list, a set and batches (of which a function gets a
+    generator) have one for all items, and a dictionary has one for the keys and one for the values.
+    ``either`` allows each of its parts.
     """
 
     kind: Literal[

@@ -29,7 +29,7 @@ from grader.grading.sheet import Entry
 from grader.proxies.adoption import roles_at_zero
 from grader.records.faults import CallError
 from grader.wire import payload
-from grader.wire.models import set_training, training_of
+from grader.wire.models import set_state, training_of
 
 
 class Weight(msgspec.Struct, frozen=True):
@@ -212,9 +212,8 @@ def _answer(call: RecordedCall, arguments: Sequence[Any], module: nn.Module | No
     """
     models = (value for value in arguments if isinstance(value, nn.Module))
     for model, after in zip(models, call.models, strict=False):
-        for path, weight in model.state_dict().items():
-            weight.copy_(payload.unpack_tensor(after.state[path]))
-        set_training(model, after.training)
+        weights = {path: payload.unpack_tensor(data) for path, data in after.state.items()}
+        set_state(model, weights, after.training)
     weights = dict(module.named_parameters()) if module is not None else {}
     brought = [
         *zip(payload.tensors_of(arguments), call.gradients, strict=False),

@@ -28,7 +28,7 @@ from grader.course.contract import (
 from grader.course.forms import ANYTHING, NOTHING
 from grader.sandbox.session import Session, StudentLost
 from grader.wire import payload
-from grader.wire.models import TableModel, set_training
+from grader.wire.models import TableModel, set_state
 
 MAX_WEIGHTS = 2**20  # elements of all parameters; the course's largest module has a few thousand
 MAX_PARAMETERS = 500
@@ -367,9 +367,7 @@ class _Pending:
             require_same_layers(name, before, after)
             found.append({path: plain_value(data) for path, data in after.state.items()})
         for (_, model), weights, before, after in zip(models, found, sent, states, strict=True):
-            for path, weight in model.state_dict().items():
-                weight.copy_(weights[path])
-            set_training(model, after.training)
+            set_state(model, weights, after.training)
             if (before.state, before.training) != (after.state, after.training):
                 modes = wire.Items("list", [*after.training])
                 now = wire.Entries([*after.state.items(), ("training", modes)])

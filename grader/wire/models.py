@@ -150,6 +150,13 @@ def set_training(model: nn.Module, flags: Sequence[bool]) -> None:
         part.training = flag
 
 
+def set_state(model: nn.Module, weights: Mapping[str, Tensor], flags: Sequence[bool]) -> None:
+    """Give a model these weights and buffers, by path, and these modes; the tensors stay."""
+    for path, tensor in model.state_dict().items():
+        tensor.copy_(weights[path])
+    set_training(model, flags)
+
+
 class TableModel(nn.Module):
     """A tiny language model: ids (batch, tokens) become logits (batch, tokens, vocab).
 

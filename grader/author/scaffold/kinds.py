@@ -7,7 +7,6 @@ of its kind, converted: see `as_argument`.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from grader.author.changes import quoted
 from grader.course.forms import BOOL, FLOAT, INT, TensorSpec, dtype_of, wanted
 from grader.course.tensors import Make
 from grader.testing.values import as_tensor
@@ -290,7 +290,7 @@ def literal(value: Any) -> str:
         case dict():
             return f"{{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in value.items())}}}"
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            return quoted(value)
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from grader.author.changes import quoted
 from grader.author.scaffold.layout import WIDTH
 from grader.author.texts import template
 from grader.author.wording import TODO
@@ -186,12 +186,10 @@ def with_exercise(
 
     All other lines stay as they are.
     """
-    entry = template(
-        "exercise/entry.toml", name=name, title=json.dumps(title, ensure_ascii=False), todo=TODO
-    )
+    entry = template("exercise/entry.toml", name=name, title=quoted(title), todo=TODO)
     if new_unit:
         heading = f"# --- {unit} ".ljust(WIDTH, "-")
-        title = json.dumps(f"{TODO}: a title", ensure_ascii=False)
+        title = quoted(f"{TODO}: a title")
         table = f'[[unit]]\nname = "{unit}"\ntitle = {title}\n'
         entry = f"{heading}\n\n{table}\n{entry}"
     lines = text.rstrip("\n").splitlines()

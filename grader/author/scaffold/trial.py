@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from grader.course.contract import (
     bind,
     check_result,
 )
-from grader.course.forms import NOTHING, TensorSpec, dtype_of, specs_of
+from grader.course.forms import NOTHING, TensorSpec, dtype_of, sizes_in, specs_of
 from grader.course.references import draw_weights
 from grader.course.tensors import Make
 from grader.course.tolerances import Tolerance
@@ -199,15 +198,8 @@ def specs_drawn(parameter: Parameter) -> Sequence[TensorSpec]:
 
 def names_in(spec: TensorSpec) -> Iterator[str]:
     """The names of the sizes in a tensor's shape."""
-    for dimension in spec.dimensions or ():
-        if dimension.free:
-            continue
-        if dimension.variadic:
-            yield from OUTER
-            continue
-        for node in ast.walk(ast.parse(dimension.expression, mode="eval")):
-            if isinstance(node, ast.Name):
-                yield node.id
+    for name in sizes_in(spec):
+        yield from OUTER if name == "..." else (name,)
 
 
 def shape_of(spec: TensorSpec, sizes: Mapping[str, int]) -> list[int]:
