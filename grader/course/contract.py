@@ -188,6 +188,21 @@ def _signature(name: str, function: Callable[..., Any], method: bool) -> Signatu
     return Signature(tuple(found), result)
 
 
+def dataclasses_in(contract: Contract) -> frozenset[str]:
+    """The names of the dataclasses in a contract."""
+    signatures = filter(None, (contract.call, contract.forward))
+    forms = [
+        form for one in signatures for form in (one.returns, *(p.form for p in one.parameters))
+    ]
+    names = set()
+    while forms:
+        form = forms.pop()
+        if isinstance(form, ValueSpec):
+            names |= {form.name} - {""}
+            forms += form.parts
+    return frozenset(names)
+
+
 # --- checking ------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import collections.abc
+import dataclasses
 import re
 import types
 import typing
@@ -24,7 +25,7 @@ from torch import Tensor, nn
 
 from grader.records.rows import counted
 from grader.wire import Odd
-from grader.wire.payload import DTYPES, INSTEAD, SENDABLE
+from grader.wire.payload import DTYPES, INSTEAD, SENDABLE, Record, fields_of
 
 # The kinds of elements with the dtype that a result must have; a name of a dtype is a kind, too.
 FLOAT, BOOL, INT, ANY = "float", "bool", "int", "any"
@@ -81,14 +82,16 @@ class ValueSpec(msgspec.Struct, frozen=True, tag="value"):
 
     A tuple has a form for each item; a list, a set and batches (of which a function gets a
     generator) have one for all items, and a dictionary has one for the keys and one for the values.
-    ``either`` allows each of its parts.
+    A dataclass has a form for each field. ``either`` allows each of its parts.
     """
 
     kind: Literal[
         "anything", "float", "int", "bool", "string", "None", "model",
-        "batches", "tuple", "list", "set", "dictionary", "either",
+        "batches", "tuple", "list", "set", "dictionary", "dataclass", "either",
     ]  # fmt: skip
     parts: tuple[Form, ...] = ()
+    name: str = ""  # of a dataclass
+    fields: tuple[str, ...] = ()  # of a dataclass
 
 
 Form = TensorSpec | ValueSpec
@@ -129,6 +132,8 @@ def form_of(hint: Any) -> Form:
             return TensorSpec(None, names[0], array=True)
     if isinstance(hint, type) and issubclass(hint, nn.Module):
         return ValueSpec("model")
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return _dataclass(hint)
     if origin in _GENERATORS:
         return ValueSpec("batches", (_inside(arguments[0]) if arguments else ANYTHING,))
     if origin is tuple and arguments and arguments[-1] is not ...:
@@ -151,6 +156,20 @@ def _inside(hint: Any) -> Form:
     if isinstance(form, ValueSpec) and form.kind in ("model", "batches"):
         raise Unsupported(f"{_shown(hint)} inside another value: make it a parameter of its own")
     return form
+
+
+def _dataclass(hint: type) -> Form:
+    """The form that the annotations of a dataclass's fields say."""
+    fields = dataclasses.fields(hint)
+    hints = typing.get_type_hints(hint)
+    for field in fields:
+        if not field.init:
+            raise Unsupported(f"{hint.__name__}: {field.name} has init=False: make it a property")
+    try:
+        parts = tuple(_inside(hints[field.name]) for field in fields)
+    except RecursionError:
+        raise Unsupported(f"{hint.__name__} holds itself: use lists or tuples") from None
+    return ValueSpec("dataclass", parts, hint.__name__, tuple(field.name for field in fields))
 
 
 def _single(hint: Any) -> Form | None:
@@ -322,6 +341,14 @@ def settled(
                 )
                 for key, item in value.items()
             }
+        case "dataclass":
+            named = fields_of(value)
+            if named is not None and (named[0], tuple(named[1])) == (form.name, form.fields):
+                pairs = zip(parts, named[1].items(), strict=True)
+                fields = {
+                    name: inside(part, item, f"the field {name}") for part, (name, item) in pairs
+                }
+                return Record(form.name, fields)
         case "either":
             for part in parts:
                 try:
@@ -357,6 +384,8 @@ def oddities(value: Any) -> Iterator[Odd]:
             yield from oddities(item)
     elif isinstance(value, dict):
         yield from oddities(list(value.values()))
+    elif type(value) is Record:
+        yield from oddities(vars(value))
 
 
 def dtype_of(value: Tensor | Array) -> torch.dtype | None:
@@ -382,6 +411,8 @@ def wanted(form: Form) -> str:
         return counted(len(form.parts), "tensor" if tensors else "value")
     if form.kind == "either":
         return " or ".join(map(wanted, form.parts))
+    if form.kind == "dataclass":
+        return f"{form.name}({', '.join(form.fields)})"
     return _ARTICLES.get(form.kind, f"a {form.kind}")
 
 
@@ -415,6 +446,8 @@ def describe(value: Any) -> str:
         return f"a {type(value).__name__} of {counted(len(value), 'item')}"
     if isinstance(value, dict):
         return f"a dictionary of {len(value)} entries"
+    if (record := fields_of(value)) is not None:
+        return f"{record[0]}({', '.join(record[1])})"
     return f"{type(value).__name__} {str(value)[:40]!r}"
 
 

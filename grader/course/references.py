@@ -25,7 +25,13 @@ import torch
 from torch import nn
 
 from grader import wire
-from grader.course.contract import Contract, ContractError, compile_contract, fits
+from grader.course.contract import (
+    Contract,
+    ContractError,
+    compile_contract,
+    dataclasses_in,
+    fits,
+)
 from grader.course.course import Course, not_imported, parsed, undefined
 from grader.course.tensors import Make
 from grader.records.faults import CallError
@@ -103,11 +109,12 @@ class Reference(Protocol):
     """The fixture ``reference``, with the references as attributes: ``reference.softmax_rows(x)``.
 
     All parameters of a reference's module are random numbers from `make`, also the biases, so that
-    no bias is zero. These numbers are the same on every platform.
+    no bias is zero. These numbers are the same on every platform. A dataclass in the annotations
+    of a reference is an attribute, too: ``reference.State(step=1)``.
     """
 
     def __getattr__(self, name: str) -> Any:
-        """An exercise's reference."""
+        """An exercise's reference, or a dataclass."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,10 @@ class LiveReference:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._oracle.definitions:
+            for exercise, contract in self._oracle.contracts.items():
+                if name in dataclasses_in(contract):
+                    module = sys.modules[self._oracle.definitions[exercise].__module__]
+                    return getattr(module, name)
             raise AttributeError(f"the course has no exercise {name!r}")
         definition = self._oracle.definitions[name]
         if not isinstance(definition, type):
@@ -215,6 +226,8 @@ class Overheard:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._reference, name)
+        if isinstance(found, type):  # a dataclass
+            return found
 
         def call(*arguments: Any) -> Any:
             models = [value for value in arguments if isinstance(value, nn.Module)]

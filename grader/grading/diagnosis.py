@@ -193,9 +193,9 @@ def flat(answers: Iterable[CallResult]) -> Iterator[CallResult]:
             case wire.Items(_, inside):
                 yield f"{len(inside)} items"
                 yield from flat(inside)
-            case wire.Entries(pairs):
+            case wire.Entries(pairs, dataclass):
                 in_order = sorted(pairs, key=lambda pair: repr(pair[0]))
-                yield f"the entries {[key for key, _ in in_order]}"
+                yield f"the entries {[key for key, _ in in_order]} of {dataclass or 'a dictionary'}"
                 yield from flat(item for _, item in in_order)
             case _:
                 yield answer

@@ -192,6 +192,16 @@ class LoadedSubmission:
                 raise makers[0].error or AttributeError(name)
         return file.namespace[name]
 
+    def named(self, name: str, module: str | None) -> Any:
+        """The value of a name, in the file that is imported as `module`, or in another file.
+
+        Raises `NameError` if no file has it.
+        """
+        for file in sorted(self.files, key=lambda file: file.namespace["__name__"] != module):
+            with suppress(AttributeError):
+                return self.attribute(file, name)
+        raise NameError(name=name)
+
     def _is_answered_elsewhere(self, name: str, makers: Sequence[TopStatement]) -> bool:
         """Whether these statements of a file only leave a stub, and another file has the answer.
 

@@ -7,6 +7,7 @@ a process all use the class `Guest`.
 
 from __future__ import annotations
 
+import inspect
 import io
 import random
 import sys
@@ -197,7 +198,9 @@ class Guest:
         passed = _Passed(self._unpack, call.leaves)
         arguments = [
             payload.unpack(
-                value, self._unpack if isinstance(value, wire.ModelData) else passed.take
+                value,
+                self._unpack if isinstance(value, wire.ModelData) else passed.take,
+                lambda name, fields: self._class(name, target)(**fields),
             )
             for value in call.arguments
         ]
@@ -254,6 +257,14 @@ class Guest:
                 list(payload.tensors_of(value)), passed.leaves, parameters, frozenset(call.watch)
             )
         return reply
+
+    def _class(self, name: str, target: Any) -> Any:
+        """The dataclass that the code of a function or module calls by this name."""
+        called = type(target).forward if isinstance(target, nn.Module) else target
+        scope = getattr(inspect.unwrap(called), "__globals__", {})
+        if self.submission is not None:
+            return self.submission.named(name, scope.get("__name__"))
+        return scope[name]
 
     def _draw_anew(self) -> None:
         """Seed torch's random generators for a call, so that earlier draws do not matter.

@@ -226,7 +226,8 @@ def _without_numbers(value: wire.Value) -> wire.Value:
         case wire.Items(kind, items):
             return wire.Items(kind, list(map(_without_numbers, items)))
         case wire.Entries(entries):
-            return wire.Entries([(key, _without_numbers(item)) for key, item in entries])
+            plain = [(key, _without_numbers(item)) for key, item in entries]
+            return msgspec.structs.replace(value, entries=plain)
     return value
 
 
@@ -566,4 +567,6 @@ def _replaced(value: Any, tensors: Iterator[Tensor]) -> Any:
         return type(value)(_replaced(item, tensors) for item in value)
     if isinstance(value, dict):
         return {key: _replaced(item, tensors) for key, item in value.items()}
+    if (record := payload.fields_of(value)) is not None:
+        return payload.Record(record[0], _replaced(record[1], tensors))
     return value

@@ -15,6 +15,7 @@ from grader.feedback.differences.pair import differing
 from grader.feedback.disagreement import Disagreement
 from grader.proxies.remote import RemoteFunction, RemoteModule
 from grader.records.rows import counted
+from grader.wire.payload import fields_of
 
 MOST_ITEMS = 4  # of a set that are named in a message
 MOST_KEYS = 20  # of a dictionary that are named in a message
@@ -86,6 +87,12 @@ def assert_agrees(
                 raise AssertionError(f"{what}: expected a set, got {describe(theirs)}")
             if faults := [*_some(ours - theirs, "missing"), *_some(theirs - ours, "too many")]:
                 raise AssertionError(f"{what}: {'; '.join(faults)}")
+        case _ if (record := fields_of(ours)) is not None:
+            other = fields_of(theirs)
+            alike = other is not None and (other[0], [*other[1]]) == (record[0], [*record[1]])
+            assert_that(alike, f"{what}: expected {describe(ours)}, got {describe(theirs)}")
+            for name, our_part in record[1].items():
+                assert_agrees(getattr(theirs, name), our_part, within=within, what=f"{what}.{name}")
         case Tensor() | np.ndarray() | bool() | int() | float():
             if not isinstance(theirs, Tensor if isinstance(ours, Tensor) else type(ours)):
                 raise AssertionError(f"{what}: expected {_kind(ours)}, got {describe(theirs)}")

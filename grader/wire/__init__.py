@@ -68,13 +68,14 @@ class Items(msgspec.Struct, frozen=True, tag="items"):
 
 
 class Entries(msgspec.Struct, frozen=True, tag="entries"):
-    """A dictionary, as pairs of a plain key and a value.
+    """A dictionary, as pairs of a plain key and a value; or a dataclass, as its fields.
 
     A plain key is a string, a number, a bool, None or a tuple of these. The pairs are no dictionary
     on the wire: student code could choose keys with equal hashes, which fill one very slowly.
     """
 
     entries: Annotated[list[tuple[Value, Value]], _few]
+    dataclass: Name = ""  # the name of the class; "" for a dictionary
 
 
 class Odd(msgspec.Struct, frozen=True, tag="odd"):

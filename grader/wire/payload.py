@@ -7,6 +7,7 @@ of these. `pack` and `unpack` name every kind of value. The counterpart of this 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NoReturn
@@ -20,6 +21,7 @@ from grader.wire import (
     MAX_DEPTH,
     MAX_DIMENSIONS,
     MAX_ITEMS,
+    MAX_NAME,
     MAX_REPLY,
     MAX_TEXT,
     Batches,
@@ -40,13 +42,35 @@ from grader.wire.models import TableModel, build, layers_of, set_training, train
 Array = np.ndarray[Any, np.dtype[Any]]
 
 SENDABLE = (
-    "tensors, NumPy arrays, numbers, strings, None, and tuples, lists, sets and dicts of these"
+    "tensors, NumPy arrays, numbers, strings, None, and tuples, lists, sets, dicts and dataclasses "
+    "of these"
 )
 # What an author may use in place of some values that cannot be sent.
 INSTEAD = {
     "bytes": "a list of ints", "bytearray": "a list of ints", "complex": "two floats",
     "range": "a list", "generator": "a list", "deque": "a list", "ndarray": "numbers or bools",
 }  # fmt: skip
+
+
+class Record:
+    """The value of a dataclass, in a process that has not the class; its fields are attributes."""
+
+    __slots__ = ("__dict__", "_class")
+
+    def __init__(self, name: str, fields: Mapping[str, Any]) -> None:
+        """`name` is that of the class."""
+        self._class = name
+        self.__dict__.update(fields)
+
+
+def fields_of(value: Any) -> tuple[str, dict[str, Any]] | None:
+    """The name of a dataclass, and the fields of this value of it; None for any other value."""
+    if type(value) is Record:
+        return value._class, dict(vars(value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        return type(value).__name__, {name: getattr(value, name) for name in names}
+    return None
 
 
 class Unsendable(Exception):
@@ -245,6 +269,15 @@ def pack(
             if isinstance(keys, str):
                 return refuse(f"a set of {keys}")
             return Items(name, sorted(keys, key=repr))
+        if (record := fields_of(value)) is not None:
+            called, fields = record
+            left -= 2 * len(fields)
+            if left < 0 or len(called) > MAX_NAME:
+                return refuse("a dataclass with too many fields")
+            pairs = [
+                (clean(field[:MAX_TEXT]), nest(part, depth + 1)) for field, part in fields.items()
+            ]
+            return Entries(pairs, clean(called))
         called = clean(str(kind.__name__)[:80])
         return refuse(f"an object of type {called}", INSTEAD.get(called, ""))
 
@@ -308,25 +341,35 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, dict):
         for item in value.values():
             yield from tensors_of(item)
+    elif (record := fields_of(value)) is not None:
+        yield from tensors_of(record[1])
 
 
-def unpack(value: Input, tensor: Callable[[TensorData], Tensor] = unpack_tensor) -> Any:
+def unpack(
+    value: Input,
+    tensor: Callable[[TensorData], Tensor] = unpack_tensor,
+    record: Callable[[str, dict[str, Any]], Any] = Record,
+) -> Any:
     """Turn an `Input` back into the value or model; `Batches` become a list.
 
-    Raises `ValueError` if the weights of a model do not fit its layers.
+    `record` makes the value of a dataclass from the name of the class and the fields. Raises
+    `ValueError` if the weights of a model do not fit its layers.
     """
     match value:
         case TensorData():
             return unpack_array(value) if value.array else tensor(value)
         case Items(kind, items):
-            parts = [unpack(item, tensor) for item in items]
+            parts = [unpack(item, tensor, record) for item in items]
             if kind in _SETS:
                 return _CONTAINERS[kind][0](_distinct(parts))
             return tuple(parts) if kind == "tuple" else parts
-        case Entries(entries):
+        case Entries(entries, dataclass):
             keys = _distinct([unpack(key, tensor) for key, _ in entries])
-            values = [unpack(item, tensor) for _, item in entries]
-            return dict(zip(keys, values, strict=True))
+            values = [unpack(item, tensor, record) for _, item in entries]
+            if dataclass and not all(isinstance(key, str) for key in keys):
+                raise WireError("fields without a name")
+            fields = dict(zip(keys, values, strict=True))
+            return record(dataclass, fields) if dataclass else fields
         case TableModelData(table, steps):
             return TableModel(tensor(table), tensor(steps))
         case ModelData(layers, state, training, frozen):
@@ -336,7 +379,7 @@ def unpack(value: Input, tensor: Callable[[TensorData], Tensor] = unpack_tensor)
             set_training(model, training)
             return model
         case Batches(items):
-            return [unpack(item, tensor) for item in items]
+            return [unpack(item, tensor, record) for item in items]
         case _:
             return value
 

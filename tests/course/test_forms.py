@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from grader.course.contract import (
     compile_contract,
 )
 from grader.testing import assert_agrees
+from grader.wire.payload import Record
 
 ROWS = np.arange(6.0).reshape(2, 3)
 Rows = Float[np.ndarray, "rows columns"]
@@ -37,7 +38,28 @@ def judged(annotation: Any, value: Any, argument: Any = ROWS, takes: Any = Rows)
     return check_result("f", contract.call, bind(contract, [argument]), value)
 
 
-Named = dict[str, float]
+@dataclass
+class Point:
+    x: float
+    label: str | None = None
+
+
+@dataclass
+class Renamed:
+    x: float
+    label: str | None = None
+
+
+@dataclass
+class Counted:
+    total: int = field(init=False)
+
+
+@dataclass
+class Linked:
+    rest: Linked | None
+
+
 KEPT = [
     (Rows, ROWS, ROWS),
     (np.ndarray, ROWS > 1, ROWS > 1),
@@ -63,6 +85,8 @@ KEPT = [
     (float | None, None, None),
     (Any, {"x": [ROWS]}, {"x": [ROWS]}),
     (list, [1, "a"], [1, "a"]),
+    (Point, Point(np.array(1.5)), Record("Point", {"x": 1.5, "label": None})),
+    (Point, Record("Point", {"x": 2, "label": "a"}), Record("Point", {"x": 2.0, "label": "a"})),
 ]
 
 
@@ -73,6 +97,7 @@ def test_a_promised_value_arrives_with_the_numbers_of_python(
     got = judged(annotation, value)
     assert type(got) is type(given)
     assert_agrees(got, given)
+    given, got = ((vars(one) if isinstance(one, Record) else one) for one in (given, got))
     if isinstance(given, dict | list | tuple):
         inside = [*given.values()] if isinstance(given, dict) else given
         arrived = [*got.values()] if isinstance(got, dict) else got
@@ -107,6 +132,10 @@ BROKEN = [
     (set[int], [1], "f should return a set, got a list of 1 item"),
     (int | str, 2.5, "f should return an int or a string, got float '2.5'"),
     (list[int] | None, [1, "a"], "result 2 of f should be an int, got str 'a'"),
+    (Point, Point("a"), "the field x of f should be a float, got str 'a'"),
+    (Point, {"x": 1.0}, "f should return Point(x, label), got a dictionary of 1 entries"),
+    (Point, Renamed(1.0), "f should return Point(x, label), got Renamed(x, label)"),
+    (Point, Record("Point", {"y": 1.0}), "f should return Point(x, label), got Point(y)"),
 ]
 
 
@@ -140,6 +169,7 @@ def test_dimensions_are_measured_inside_dictionaries_and_lists() -> None:
         (dict[str, float], {"a": "b"}, "f: the entry 'a' of x is a float, not str 'b'"),
         (float, torch.tensor(1.0), "f: x is a float, not a tensor of shape ()"),
         (tuple[int, str], (1,), "f: x is 2 values, not a tuple of 1 item"),
+        (Point, Point("a"), "f: the field x of x is a float, not str 'a'"),
     ],
 )
 def test_an_argument_of_another_form_is_the_authors_error(
@@ -150,17 +180,13 @@ def test_an_argument_of_another_form_is_the_authors_error(
     assert str(error.value) == told
 
 
-@dataclass
-class Point:
-    x: float
-
-
 @pytest.mark.parametrize(
     ("annotation", "told"),
     [
         (bytes, "bytes cannot be sent to a student's code: use a list of ints"),
         (complex, "complex cannot be sent"),
-        (Point, "Point cannot be sent to a student's code: use tensors, NumPy arrays, numbers"),
+        (Counted, "Counted: total has init=False: make it a property"),
+        (Linked, "Linked holds itself: use lists or tuples"),
         (list[bytes], "bytes cannot be sent"),
         (Callable[[int], int], "Callable"),
         (list[Iterator[int]], "make it a parameter of its own"),
