@@ -14,6 +14,7 @@ from grader.feedback.differences.pair import differing
 from grader.proxies.adoption import joined_gradients
 from grader.proxies.remote import RemoteModule
 from grader.testing.values import agree, argument_name, assert_agrees
+from grader.wire import payload
 
 
 def assert_gradients_agree(
@@ -55,9 +56,9 @@ def _leaves(arguments: Sequence[Any]) -> list[Any]:
 
 
 def _push_back(result: Any, make: Make) -> None:
-    results = result if isinstance(result, (tuple, list)) else [result]
+    floats = [part for part in payload.tensors_of(result) if part.is_floating_point()]
     total = torch.zeros((), dtype=torch.float64)
-    for number, part in enumerate(results):
+    for number, part in enumerate(floats):
         upstream = make.normal_like(part, name=f"upstream {number}")
         total = total + (part * upstream).sum()
     if total.requires_grad:

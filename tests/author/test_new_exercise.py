@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -29,9 +30,11 @@ from grader.records.files import files_in
 from grader.sandbox.jails import Warm
 from tests.conftest import Grader, sharing
 
-# A function whose annotations name the dimensions, one with plain annotations, a module, and a
-# function of NumPy.
+# A function whose annotations name the dimensions, one with plain annotations, a module, a function
+# of NumPy, and a function of a dataclass.
 REFERENCES = '''
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 import torch.nn as nn
@@ -112,6 +115,21 @@ def spread(x):
     return x - mean, mean
 
 
+@dataclass(frozen=True)
+class Mean:
+    """A mean of rows, and their number."""
+
+    value: Float[Tensor, "columns"]
+    count: int = 1
+
+
+def grown(mean: Mean, x: Float[Tensor, "rows columns"]) -> Mean:
+    """Add rows to a mean."""
+    total = mean.value * mean.count + x.sum(dim=0)
+    count = mean.count + len(x)
+    return Mean(total / count, count)
+
+
 def named(x, names):
     return {name: float(row.sum()) for name, row in zip(names, x, strict=True)}
 
@@ -158,6 +176,7 @@ EXAMPLES = {
     "shrink": "shrink(torch.randn(3, 5))",
     "Gate": "Gate(5, 3)(torch.randn(2, 5))",
     "spread": "spread(np.array([[1.5, -1.5], [0.5, 2.0], [4.0, 1.0]]))",
+    "grown": "grown(Mean(torch.tensor([-2.0, 1.5, 3.0]), 4), torch.ones(2, 3))",
 }
 
 
@@ -255,11 +274,21 @@ def test_arrays_are_drawn_in_float64_and_get_no_test_of_gradients(made: Made) ->
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_example_of_a_statement_is_what_the_reference_prints(made: Made, name: str) -> None:
-    names = {"np": np, "torch": torch, name: open_oracle(made.course).definitions[name]}
+    reference = open_oracle(made.course).definitions[name]
+    names = {"np": np, "torch": torch, **vars(sys.modules[reference.__module__])}
     text = statement(made.course, name).text
     test = doctest.DocTestParser().get_doctest(text, names, name, None, None)
     assert test.examples
     assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+
+
+def test_the_class_of_a_dataclass_is_in_the_stubs_and_tests_make_it(made: Made) -> None:
+    unit = made.course.unit_of["grown"]
+    stubs = made.course.stub_file(unit).read_text("utf-8")
+    assert "@dataclass(frozen=True)\nclass Mean:" in stubs
+    assert "mean: Mean with `value` (columns) and `count` int, any numbers." in joined(stubs)
+    checks = (made.course.folder / "checks" / f"test_{unit}.py").read_text("utf-8")
+    assert "mean = reference.Mean(value=make.normal(2.0, columns=" in checks
 
 
 def test_running_again_changes_no_byte_and_says_so(

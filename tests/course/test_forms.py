@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,7 @@ KEPT = [
     (float | None, None, None),
     (Any, {"x": [ROWS]}, {"x": [ROWS]}),
     (list, [1, "a"], [1, "a"]),
-    (Point, Point(np.array(1.5)), Record("Point", {"x": 1.5, "label": None})),
+    (Point, Point(cast(float, np.array(1.5))), Record("Point", {"x": 1.5, "label": None})),
     (Point, Record("Point", {"x": 2, "label": "a"}), Record("Point", {"x": 2.0, "label": "a"})),
 ]
 
@@ -132,7 +132,7 @@ BROKEN = [
     (set[int], [1], "f should return a set, got a list of 1 item"),
     (int | str, 2.5, "f should return an int or a string, got float '2.5'"),
     (list[int] | None, [1, "a"], "result 2 of f should be an int, got str 'a'"),
-    (Point, Point("a"), "the field x of f should be a float, got str 'a'"),
+    (Point, Point(cast(float, "a")), "the field x of f should be a float, got str 'a'"),
     (Point, {"x": 1.0}, "f should return Point(x, label), got a dictionary of 1 entries"),
     (Point, Renamed(1.0), "f should return Point(x, label), got Renamed(x, label)"),
     (Point, Record("Point", {"y": 1.0}), "f should return Point(x, label), got Point(y)"),
@@ -169,7 +169,7 @@ def test_dimensions_are_measured_inside_dictionaries_and_lists() -> None:
         (dict[str, float], {"a": "b"}, "f: the entry 'a' of x is a float, not str 'b'"),
         (float, torch.tensor(1.0), "f: x is a float, not a tensor of shape ()"),
         (tuple[int, str], (1,), "f: x is 2 values, not a tuple of 1 item"),
-        (Point, Point("a"), "f: the field x of x is a float, not str 'a'"),
+        (Point, Point(cast(float, "a")), "f: the field x of x is a float, not str 'a'"),
     ],
 )
 def test_an_argument_of_another_form_is_the_authors_error(

@@ -38,7 +38,7 @@ def test_a_student_solves_it_in_their_bundle(bundle: Path, grader: Grader) -> No
     for unit in ("steps", "loops"):
         shutil.copyfile(COURSE / "solutions" / f"{unit}.py", bundle / f"{unit}.py")
     ran = grader("check", "--course", bundle)
-    assert (ran.code, "5 of 5 pass" in ran.out) == (0, True), ran.out
+    assert (ran.code, "6 of 6 pass" in ran.out) == (0, True), ran.out
 
 
 WRONG = """

@@ -16,11 +16,14 @@ from grader.author.scaffold.trial import (
     Key,
     Trial,
     expressions,
+    fields_drawn,
     names_of_sizes,
     specs_drawn,
 )
 from grader.course.contract import Parameter
+from grader.wire.payload import fields_of
 
+REFERENCE = "reference."  # before a dataclass in a test
 FIXTURES = ("student", "reference", "make", "theirs", "ours", "torch", "pytest", "rung")
 
 
@@ -171,7 +174,7 @@ class Calls:
             return named[parameter.name]
         if case is None and key in self.varying:
             return self.varying[key]
-        return literal((case.values if case else {}).get(key, self._first(key)))
+        return literal((case.values if case else {}).get(key, self._first(key)), REFERENCE)
 
     def _drawn(self, key: Key, parameter: Parameter, named: Mapping[str, str], double: bool) -> str:
         dtype = "dtype=torch.float64" if double else ""
@@ -184,6 +187,11 @@ class Calls:
             sizes = ", ".join(f"{name}={text}" for name, text in texts.items())
             drawn.append(code_of_argument(spec, kind, sizes, dtype, named))
         value = drawn[0] if parameter.kind == "tensor" else f"({', '.join(drawn)},)"
+        if parameter.kind == "dataclass":
+            name, fields = fields_of(self._first(key)) or ("", {})
+            texts = {one: literal(part, REFERENCE) for one, part in fields.items()}
+            texts |= dict(zip(fields_drawn(parameter), drawn, strict=True))
+            value = f"{REFERENCE}{name}({', '.join(f'{k}={v}' for k, v in texts.items())})"
         return f"{self.free(parameter.name)} = {value}"
 
 

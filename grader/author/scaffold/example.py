@@ -24,6 +24,7 @@ from grader.author.scaffold.trial import (
     names_of_sizes,
     shape_of,
     specs_drawn,
+    whole_of,
 )
 from grader.course.tensors import Make
 from grader.records.faults import CallError
@@ -108,7 +109,7 @@ def find_example(trial: Trial) -> Example | None:
                 rounds.append(as_argument(spec, drawn.float() if narrow else drawn))
                 start += STRIDE
             if rounds:
-                arguments[key] = rounds[0] if parameter.kind == "tensor" else tuple(rounds)
+                arguments[key] = whole_of(parameter, rounds, arguments[key])
         try:
             result = trial.call(arguments, weights=_constant)
         except Refused:

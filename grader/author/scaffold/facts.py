@@ -26,6 +26,7 @@ from grader.course.forms import BOOL, TensorSpec
 from grader.course.tensors import Make
 from grader.course.tolerances import UNMOVED
 from grader.testing.values import agree
+from grader.wire.payload import fields_of
 
 LARGE = 1000.0
 MUTABLE = (Tensor, np.ndarray, tuple, list, set, dict)
@@ -111,7 +112,7 @@ def _weights(trial: Trial, case: Case) -> Iterator[str]:
 
 def _leaves_unchanged(trial: Trial, case: Case) -> bool:
     arguments = trial.arguments(case, Make("trial", trial.name, "unchanged"))
-    given = [value for value in arguments.values() if isinstance(value, MUTABLE)]
+    given = [v for v in arguments.values() if isinstance(v, MUTABLE) or fields_of(v) is not None]
     before = copy.deepcopy(given)
     with suppress(Refused):
         trial.call(arguments)

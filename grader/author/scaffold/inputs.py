@@ -51,8 +51,7 @@ def find_inputs(
     choices: list[list[tuple[Kind, ...]]] = []
     keys = [(key, parameter) for key, parameter in bare.parameters if specs_drawn(parameter)]
     for (function, one), parameter in keys:
-        value = given.get(function, {}).get(one)
-        values = list(value) if isinstance(value, tuple | list) else [value]
+        values = [*tensors_in(given.get(function, {}).get(one))]
         of_each = [
             kinds_for(spec, part, [label for label in sizes if label not in names_in(spec)])
             for spec, part in itertools.zip_longest(specs_drawn(parameter), values)
@@ -89,7 +88,8 @@ def _domains(
     functions = dict(methods(definition))
     found: dict[Key, Sequence[Any]] = {}
     for (function, name), parameter in bare.parameters:
-        if specs_drawn(parameter) or bare.is_size(parameter):
+        dataclass = parameter.kind == "dataclass"
+        if (specs_drawn(parameter) and not dataclass) or bare.is_size(parameter):
             continue
         defaults = defaults_of(functions[function])
         if name in given.get(function, {}):

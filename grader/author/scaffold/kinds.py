@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from grader.author.changes import quoted
 from grader.course.forms import BOOL, FLOAT, INT, TensorSpec, dtype_of, wanted
 from grader.course.tensors import Make
 from grader.testing.values import as_tensor
+from grader.wire.payload import fields_of
 
 Sizes = Mapping[str, int]
 
@@ -271,8 +273,12 @@ def said(spec: TensorSpec) -> str:
     return f"{spec}" if spec.kind == FLOAT else f"{spec.kind} {spec}"
 
 
-def literal(value: Any) -> str:
-    """A value as Python text; float32 is rounded to the digits that it has."""
+def literal(value: Any, classes: str = "") -> str:
+    """A value as Python text; float32 is rounded to the digits that it has.
+
+    `classes` is what stands before the name of a dataclass: ``reference.`` in a test.
+    """
+    text = partial(literal, classes=classes)
     match value:
         case Tensor():
             plain = {torch.float32, torch.int64, torch.bool}
@@ -283,14 +289,17 @@ def literal(value: Any) -> str:
             dtype = "" if name in ("float64", "int64", "bool") else f", dtype=np.{name}"
             return f"np.array({_listed(value.tolist(), name != 'float64')}{dtype})"
         case tuple():
-            inner = ", ".join(map(literal, value))
+            inner = ", ".join(map(text, value))
             return f"({inner},)" if len(value) == 1 else f"({inner})"
         case list():
-            return f"[{', '.join(map(literal, value))}]"
+            return f"[{', '.join(map(text, value))}]"
         case dict():
-            return f"{{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in value.items())}}}"
+            return f"{{{', '.join(f'{text(k)}: {text(v)}' for k, v in value.items())}}}"
         case str():
             return quoted(value)
+    if (record := fields_of(value)) is not None:
+        fields = ", ".join(f"{name}={text(part)}" for name, part in record[1].items())
+        return f"{classes}{record[0]}({fields})"
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from grader.author.scaffold.calls import Calls, indented
+from grader.author.scaffold.calls import REFERENCE, Calls, indented
 from grader.author.scaffold.example import WEIGHT, Example
 from grader.author.scaffold.facts import enlarged
 from grader.author.scaffold.kinds import literal
@@ -112,7 +112,8 @@ def _written(
 ) -> Written:
     stem = f"test_{calls.trial.name.lower()}_{suffix}"
     made = fields["made"]
-    fixtures = {"student": "student, reference" if made or form in COMPARES else "student"}
+    asks = made or form in COMPARES or REFERENCE in f"{fields['inputs']}{fields['arguments']}"
+    student = "student, reference" if asks else "student"
     by_default = ""
     if form == "values" and _defaults_work(calls.trial, calls.trial.cases[-1]):
         short = calls.fields(None if decorator else calls.trial.cases[-1], optional=False)
@@ -129,7 +130,7 @@ def _written(
         name=calls.trial.name,
         test=stem,
         decorator=decorator,
-        fixtures=f"{fixtures['student']}, make{names}",
+        fixtures=f"{student}, make{names}",
     )
     return Written(stem, rule, fitted(text))
 
@@ -158,7 +159,7 @@ def _example(calls: Calls, example: Example) -> Written:
         own = calls.needed(function, signature.parameters, example.case)
         for parameter in own:
             if specs_drawn(parameter):
-                value = literal(example.arguments[function, parameter.name])
+                value = literal(example.arguments[function, parameter.name], REFERENCE)
                 lines.append(f"{calls.free(parameter.name)} = {value}")
         named = {name: repr(example.case.sizes[name]) for name in calls.sizes}
         texts = [calls.text((function, p.name), p, named, example.case) for p in own]
@@ -169,13 +170,15 @@ def _example(calls: Calls, example: Example) -> Written:
         first, *rest = made.splitlines(keepends=True)
         made = "".join([first, template("exercise/constant.txt", weight=str(WEIGHT)), *rest])
     stem = f"test_{trial.name.lower()}_gives_the_example"
+    compared = f"{fields['theirs']}, {literal(example.result, REFERENCE)}"
+    asks = made or REFERENCE in f"{''.join(lines)}{compared}"
     text = template(
         "exercise/example.txt",
         name=trial.name,
         test=stem,
-        fixtures="student, reference" if made else "student",
+        fixtures="student, reference" if asks else "student",
         inputs=indented(lines),
         made=made,
-        compared=f"{fields['theirs']}, {literal(example.result)}",
+        compared=compared,
     )
     return Written(stem, COMPUTES, fitted(text))

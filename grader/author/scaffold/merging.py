@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -138,8 +139,8 @@ def _sorted_by(node: ast.stmt) -> tuple[int, int, str]:
     else:
         assert isinstance(node, ast.Import)
         module, plain = node.names[0].name, 0
-    group = 2 if module.partition(".")[0] == "grader" else 1
-    group = 0 if module in ("math", "re", "itertools", "functools", "typing") else group
+    package = module.partition(".")[0]
+    group = 0 if package in sys.stdlib_module_names else 2 if package == "grader" else 1
     return (group, plain, module)
 
 

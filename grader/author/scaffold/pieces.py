@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from pathlib import Path
 
 from grader.author.scaffold import merging
@@ -15,6 +16,7 @@ from grader.author.scaffold.library import common_mistakes_text
 from grader.author.scaffold.source import Source
 from grader.author.scaffold.stub import SENTENCES, stub_of
 from grader.author.texts import template
+from grader.course.contract import dataclasses_in
 from grader.course.course import Course, parsed
 from grader.course.file import decode_course
 from grader.course.statements import BUILT_IN, statement
@@ -134,8 +136,12 @@ def _with_piece(draft: Draft, piece: str, path: Path, text: str, waiting_text: s
         return merging.with_exercise(path, text, draft.unit, name, title, new_unit=fresh)
     if piece == STUB:
         stub = stub_of(source, draft.calls, draft.example, draft.rules)
-        text = merging.with_imports(text, _needed_by(stub, source.imports), typing_only=True)
-        return merging.with_definitions(text, [stub])
+        own = [*_dataclasses(draft, text), stub]
+        needed = _needed_by("\n".join(own), source.imports)
+        runs = [line for line in needed if "dataclasses" in line]  # a decorator is run
+        text = merging.with_imports(text, runs)
+        text = merging.with_imports(text, [*filterfalse(runs.count, needed)], typing_only=True)
+        return merging.with_definitions(text, own)
     if piece == REFERENCE:
         text = merging.with_imports(text, source.imports)
         if merging.defines(text, name):
@@ -154,6 +160,17 @@ def _with_piece(draft: Draft, piece: str, path: Path, text: str, waiting_text: s
     tests = [test.text for test in (draft.checks if piece == CHECKS else draft.hidden)]
     text = merging.with_imports(text, _imports_of_tests("\n".join(tests)))
     return merging.with_definitions(text, tests, name)
+
+
+def _dataclasses(draft: Draft, text: str) -> list[str]:
+    """The dataclasses of the contract that the file of stubs has not."""
+    names = dataclasses_in(draft.calls.trial.contract)
+    defined = {name for name in names if merging.defines(text, name)}
+    return [
+        part
+        for part in draft.source.support
+        if any(merging.defines(part, name) for name in names - defined)
+    ]
 
 
 def _title(draft: Draft) -> str:

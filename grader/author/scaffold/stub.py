@@ -23,7 +23,14 @@ from grader.course.forms import NUMBERS, Form, TensorSpec, specs_of, wanted
 from grader.records.rows import listed
 
 WIDTH = 96  # of a line of a statement
-STAYING = ("tensor", "tuple", "list", "set", "dictionary")  # kinds that a function could change
+STAYING = (
+    "tensor",
+    "tuple",
+    "list",
+    "set",
+    "dictionary",
+    "dataclass",
+)  # kinds that a function could change
 SLOTS = {
     "sentence": f"{TODO}: write one sentence that says what {{name}} computes.",
     "formula": f"{TODO}: write the formula in plain text",
@@ -135,7 +142,9 @@ def _argument(source: Source, calls: Calls, key: Key, parameter: Parameter) -> s
     trial = calls.trial
     if specs_drawn(parameter):
         kinds = trial.kinds[key]
-        shapes = " and ".join(map(said, specs_drawn(parameter)))
+        several = map(said, specs_drawn(parameter))
+        fields = parameter.kind == "dataclass"
+        shapes = _result(parameter.form) if fields else " and ".join(several)
         text = f"{shapes}, {described or kinds[0].words()}"
     elif trial.is_size(parameter):
         text = f"int, {described or 'the size of a dimension'}"
@@ -160,6 +169,10 @@ def _described(docstring: str, name: str) -> str:
 def _result(returns: Form) -> str:
     if isinstance(returns, TensorSpec):
         return said(returns)
+    if returns.kind == "dataclass":
+        fields = zip(returns.fields, returns.parts, strict=True)
+        told = [f"`{field}` {_result(part)}" for field, part in fields]
+        return f"{returns.name} with {listed(told, 'and')}"
     if returns.kind == "tuple":
         return " and ".join(map(_result, returns.parts))
     if returns.kind in ("list", "dictionary") and any(specs_of(returns)):

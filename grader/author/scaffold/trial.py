@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,11 +25,12 @@ from grader.course.contract import (
     bind,
     check_result,
 )
-from grader.course.forms import NOTHING, TensorSpec, dtype_of, sizes_in, specs_of
+from grader.course.forms import NOTHING, TensorSpec, ValueSpec, dtype_of, sizes_in, specs_of
 from grader.course.references import draw_weights
 from grader.course.tensors import Make
 from grader.course.tolerances import Tolerance
 from grader.testing.values import as_tensor, assert_agrees
+from grader.wire.payload import fields_of
 
 OUTER = ("outer", "inner")  # the names of two sizes for ``...``
 Key = tuple[str, str]  # a function (or a module's method) and a parameter
@@ -100,7 +102,7 @@ class Trial:
                 for spec, kind in zip(specs_drawn(parameter), self.kinds.get(key, ()), strict=False)
             ]
             if drawn:
-                found[key] = drawn[0] if parameter.kind == "tensor" else tuple(drawn)
+                found[key] = whole_of(parameter, drawn, self.domains.get(key, (None,))[0])
             elif self.is_size(parameter):
                 found[key] = case.sizes[parameter.name]
             else:
@@ -185,15 +187,37 @@ def names_of_sizes(contract: Contract) -> list[str]:
 
 
 def specs_drawn(parameter: Parameter) -> Sequence[TensorSpec]:
-    """The forms of the tensors and arrays to draw for a parameter: of one, or of a tuple of some.
+    """The forms of the tensors and arrays to draw for a parameter.
 
-    All other values are those of the author's example.
+    These are one, those of a tuple, or some fields of a dataclass. All other values are those of
+    the author's example.
     """
     some = parameter.specs
+    if parameter.kind == "dataclass":
+        fields = fields_drawn(parameter)
+        return (
+            some if len(fields) == len(some) and all(s.dimensions is not None for s in some) else ()
+        )
     whole = isinstance(parameter.form, TensorSpec) or all(
         isinstance(part, TensorSpec) or part == NOTHING for part in parameter.form.parts
     )
     return some if whole and parameter.kind in ("tensor", "tuple") else ()
+
+
+def fields_drawn(parameter: Parameter) -> Sequence[str]:
+    """The fields of a dataclass that are tensors or arrays."""
+    form = parameter.form
+    assert isinstance(form, ValueSpec)
+    pairs = zip(form.fields, form.parts, strict=True)
+    return [field for field, part in pairs if isinstance(part, TensorSpec)]
+
+
+def whole_of(parameter: Parameter, drawn: Sequence[Any], like: Any) -> Any:
+    """A parameter's value of these tensors; for a dataclass, with the other fields of `like`."""
+    if parameter.kind == "dataclass":
+        fields = zip(fields_drawn(parameter), drawn, strict=True)
+        return dataclasses.replace(like, **dict(fields))
+    return drawn[0] if parameter.kind == "tensor" else tuple(drawn)
 
 
 def names_in(spec: TensorSpec) -> Iterator[str]:
@@ -228,6 +252,8 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
             yield from tensors_in(part)
     elif isinstance(value, dict):
         yield from tensors_in(list(value.values()))
+    elif (record := fields_of(value)) is not None:
+        yield from tensors_in(record[1])
 
 
 def same(one: Any, other: Any, within: Tolerance | None = None) -> bool:

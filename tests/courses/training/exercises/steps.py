@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math  # noqa: F401 - your answers may need it
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch  # noqa: F401 - your answers will need it
@@ -103,5 +104,53 @@ def schedule(steps: int, warmup: int, peak: float) -> Float[Tensor, " steps"]:
 
     Source: Loshchilov, Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts",
     section 3, https://arxiv.org/abs/1608.03983.
+    """
+    raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """A weight with the average of its gradients so far."""
+
+    weight: Float[Tensor, " features"]
+    average: Float[Tensor, " features"]
+    steps: int = 0
+
+
+def momentum_step(
+    state: Momentum,
+    gradient: Float[Tensor, " features"],
+    rate: float,
+    keep: float = 0.9,
+) -> Momentum:
+    """Move a weight against the average of its gradients.
+
+        average = keep · average + (1 - keep) · gradient
+        weight  = weight - rate · average
+
+    Why: the noise of single batches cancels in an average, so that a weight takes a straighter
+    way down.
+
+    Takes:
+        state: Momentum with `weight` (features), `average` (features) and the number of `steps`
+            so far.
+        gradient: (features), that of the weight.
+        rate: float, the learning rate.
+        keep: float, the share of the old average, between 0 and 1.
+
+    Returns:
+        a new Momentum, with `weight` (features), `average` (features) and a step more in `steps`.
+
+    Rules:
+        unchanged: The tensors in `state`, and `gradient`, stay as they were.
+
+    Example: half of the average is old, and half is new.
+
+    >>> start = Momentum(torch.tensor([1.0, -2.0]), average=torch.tensor([0.0, 4.0]), steps=3)
+    >>> momentum_step(start, torch.tensor([2.0, -2.0]), 0.5, keep=0.5)
+    Momentum(weight=tensor([ 0.5000, -2.5000]), average=tensor([1., 1.]), steps=4)
+
+    Source: Polyak 1964, "Some methods of speeding up the convergence of iteration methods",
+    section 2, https://doi.org/10.1016/0041-5553(64)90137-5.
     """
     raise NotImplementedError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -33,3 +34,20 @@ def schedule(steps: int, warmup: int, peak: float) -> Float[Tensor, " steps"]:
     angle = math.pi * (step - warmup) / (steps - warmup)
     falling = (1 + torch.cos(angle)) / 2
     return peak * torch.where(step < warmup, rising, falling)
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """A weight with the average of its gradients so far."""
+
+    weight: Float[Tensor, " features"]
+    average: Float[Tensor, " features"]
+    steps: int = 0
+
+
+def momentum_step(
+    state: Momentum, gradient: Float[Tensor, " features"], rate: float, keep: float = 0.9
+) -> Momentum:
+    """Move a weight against the average of its gradients."""
+    average = keep * state.average + (1 - keep) * gradient
+    return Momentum(state.weight - rate * average, average, state.steps + 1)

@@ -1,5 +1,6 @@
 """Public checks of unit 1."""
 
+import pytest
 import torch
 
 from grader.testing import assert_agrees, assert_input_unchanged, rung
@@ -60,3 +61,46 @@ def test_schedule_of_the_example(student):
     """Two steps go up, and four go down."""
     expected = torch.tensor([0.5, 1.0, 1.0, 0.853553, 0.5, 0.146447])
     assert_agrees(student.schedule(6, 2, 1.0), expected)
+
+
+# --- momentum_step -------------------------------------------------------------------------------
+
+
+@rung.shape("momentum_step")
+@pytest.mark.parametrize(("features", "rate", "keep"), [(6, 0.1, 0.9), (1, 0.1, 0.9)])
+def test_momentum_step_keeps_the_shape(student, reference, make, features, rate, keep):
+    """The result has the right shape and dtype."""
+    state = reference.Momentum(
+        weight=make.normal(2.0, features=features),
+        average=make.uniform(0.05, 0.95, features=features),
+        steps=3,
+    )
+    gradient = make.normal(2.0, features=features)
+    student.momentum_step(state, gradient, rate, keep)
+
+
+@rung.value("momentum_step")
+def test_momentum_step_gives_the_example(student, reference):
+    """The example of the statement comes out as printed."""
+    state = reference.Momentum(
+        weight=torch.tensor([1.0, -2.0]), average=torch.tensor([0.0, 4.0]), steps=3
+    )
+    gradient = torch.tensor([2.0, -2.0])
+    assert_agrees(
+        student.momentum_step(state, gradient, 0.5, 0.5),
+        reference.Momentum(
+            weight=torch.tensor([0.5, -2.5]), average=torch.tensor([1.0, 1.0]), steps=4
+        ),
+    )
+
+
+@rung.value("momentum_step")
+def test_momentum_step_gives_the_right_values(student, reference, make):
+    """The result for another input agrees with the reference."""
+    state = reference.Momentum(
+        weight=make.normal(2.0, features=6), average=make.uniform(0.05, 0.95, features=6), steps=3
+    )
+    gradient = make.normal(2.0, features=6)
+    assert_agrees(
+        student.momentum_step(state, gradient, 0.1), reference.momentum_step(state, gradient, 0.1)
+    )

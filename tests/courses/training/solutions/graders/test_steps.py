@@ -107,3 +107,50 @@ def test_clip_gradients_leaves_its_input_alone(student, make):
 def test_schedule_agrees_with_the_reference(student, reference, steps, warmup, peak):
     """The rates agree with the reference."""
     assert_agrees(student.schedule(steps, warmup, peak), reference.schedule(steps, warmup, peak))
+
+
+# --- momentum_step --------------------------------------------------------------------------------
+
+
+@rung.shape("momentum_step")
+@pytest.mark.parametrize(("features", "rate", "keep"), [(5, 0.1, 1.8), (1, 0.1, 1.8)])
+def test_momentum_step_has_the_right_shape(student, reference, make, features, rate, keep):
+    """The result has the right shape and dtype."""
+    state = reference.Momentum(
+        weight=make.normal(2.0, features=features),
+        average=make.uniform(0.05, 0.95, features=features),
+        steps=3,
+    )
+    gradient = make.normal(2.0, features=features)
+    student.momentum_step(state, gradient, rate, keep)
+
+
+@rung.value("momentum_step", points=6)
+@pytest.mark.parametrize(
+    ("features", "rate", "keep"), [(5, 0.1, 1.8), (2, 0.2, 0.45), (4, 0.05, 0.9)]
+)
+def test_momentum_step_agrees_with_the_reference(student, reference, make, features, rate, keep):
+    """The result agrees with the reference."""
+    state = reference.Momentum(
+        weight=make.normal(2.0, features=features),
+        average=make.uniform(0.05, 0.95, features=features),
+        steps=3,
+    )
+    gradient = make.normal(2.0, features=features)
+    assert_agrees(
+        student.momentum_step(state, gradient, rate, keep),
+        reference.momentum_step(state, gradient, rate, keep),
+    )
+    # The optional arguments have the right defaults.
+    assert_agrees(
+        student.momentum_step(state, gradient, rate), reference.momentum_step(state, gradient, rate)
+    )
+
+
+@rung.property("momentum_step", rules=("unchanged",))
+def test_momentum_step_changes_no_argument(student, reference, make):
+    """The arguments stay as they were."""
+    state = reference.Momentum(
+        weight=make.normal(2.0, features=4), average=make.normal(2.0, features=4), steps=3
+    )
+    assert_input_unchanged(student.momentum_step, state, make.normal(2.0, features=4), 0.1)

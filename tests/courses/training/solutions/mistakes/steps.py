@@ -2,7 +2,7 @@
 
 import torch
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 # --- cross_entropy -------------------------------------------------------------------------------
 
@@ -168,3 +168,50 @@ def step_by_step(steps, warmup, peak):
             part = torch.tensor(torch.pi * (step - warmup) / (steps - warmup))
             rates.append(peak * 0.5 * (1 + float(part.cos())))
     return torch.tensor(rates)
+
+
+# --- momentum_step --------------------------------------------------------------------------------
+
+
+common_mistakes(
+    "momentum_step",
+    "nothing-returned",
+)  # fmt: skip
+mistake(
+    "momentum_step", "uphill", "The weight moves up the average",
+    hint="In which direction does the loss fall?",
+    change={"weight - rate": "weight + rate"},
+)  # fmt: skip
+mistake(
+    "momentum_step", "old-average", "The weight moves against the old average",
+    hint="Which comes first: the new average, or the step?",
+    change={"rate * average": "rate * state.average"},
+)  # fmt: skip
+mistake(
+    "momentum_step", "sum", "The gradient counts whole, as in torch.optim.SGD",
+    hint="How much of the new average is the gradient?",
+    change={"(1 - keep) * gradient": "gradient"},
+)  # fmt: skip
+mistake(
+    "momentum_step", "same-steps", "The number of steps stays the same",
+    hint="How many steps has the weight taken now?",
+    change={"state.steps + 1": "state.steps"}, breaks=("returns",),
+)  # fmt: skip
+mistake(
+    "momentum_step", "in-place", "The average of the argument is changed",
+    hint="What does mul_ do to the tensor on which it is called?",
+    change={
+        "keep * state.average + (1 - keep) * gradient":
+            "state.average.mul_(keep).add_((1 - keep) * gradient)",
+    }, breaks=("unchanged",),
+)  # fmt: skip
+
+
+@accepted("momentum_step", "replace", "dataclasses.replace and lerp")
+def by_replace(state, gradient, rate, keep=0.9):
+    from dataclasses import replace
+
+    average = torch.lerp(gradient, state.average, keep)
+    return replace(
+        state, weight=state.weight - rate * average, average=average, steps=state.steps + 1
+    )
