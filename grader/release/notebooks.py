@@ -19,7 +19,7 @@ from typing import Any
 import nbformat
 
 from grader.course.collection import rules_left_out
-from grader.course.course import Course
+from grader.course.course import Course, parsed
 from grader.course.file import Exercise, Unit
 from grader.course.statements import PART, Statement, listing, opening, statement
 from grader.records.rows import listed
@@ -86,11 +86,12 @@ def cells_of(
     `unchecked_in` has, for each exercise, the rules that no public check tests; the exercise's
     statement marks these rules.
 
-    The ids of cells name their content. A unit begins with ``UNIT-title`` and ``UNIT-imports``.
-    Each exercise has ``NAME-statement``, ``NAME-answer``, ``NAME-check``, ``NAME-play`` if the
-    statement has an example, and ``NAME-why`` if the exercise has experiments. ``UNIT-try`` runs
-    the unit's own experiment. ``UNIT-about`` and ``UNIT-look`` contain the docstring and the code
-    of the unit's script.
+    The ids of cells name their content. A unit begins with ``UNIT-title`` and ``UNIT-imports``;
+    ``UNIT-given`` has what the stub file defines beside stubs, if anything. Each exercise has
+    ``NAME-statement``, ``NAME-answer``, ``NAME-check``, ``NAME-play`` if the statement has an
+    example, and ``NAME-why`` if the exercise has experiments. ``UNIT-try`` runs the unit's own
+    experiment. ``UNIT-about`` and ``UNIT-look`` contain the docstring and the code of the unit's
+    script.
     """
     title, _, about = opening(course, unit.name).partition("\n")
     imports = _imports(course.pristine(unit.name), kit)
@@ -98,6 +99,7 @@ def cells_of(
     cells = [
         text_cell(f"{unit.name}-title", f"# {title or unit.title}\n\n{about.strip()}\n\n{how_to}"),
         code_cell(f"{unit.name}-imports", imports),
+        *_given(course, unit),
         *_from_before(course, unit),
     ]
     for number, exercise in enumerate(unit.exercise, start=1):
@@ -153,6 +155,21 @@ def _imports(path: Path, kit: str) -> str:
             last = node.end_lineno or node.lineno
     ours = "import grader" if kit == KIT else f"import grader as {kit}"
     return "\n".join([*modules, "", ours, "", *for_types]).rstrip()
+
+
+def _given(course: Course, unit: Unit) -> Iterator[NotebookCell]:
+    """A cell with what a stub file defines beside stubs, such as dataclasses."""
+    path = course.pristine(unit.name)
+    lines = path.read_text("utf-8").splitlines()
+    parts: list[str] = []
+    for node in parsed(path).body:
+        named = getattr(node, "name", "") in course.exercises
+        if named or isinstance(node, (ast.Import, ast.ImportFrom, ast.If, ast.Expr)):
+            continue
+        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+        parts.append("\n".join(lines[first - 1 : node.end_lineno]))
+    if parts:
+        yield code_cell(f"{unit.name}-given", "\n\n\n".join(parts))
 
 
 def _from_before(course: Course, unit: Unit) -> Iterator[NotebookCell]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +64,12 @@ def test_the_recordings_name_mistakes_that_only_a_model_shows(bundle: Path, grad
     assert ran.code == 1
     assert "Gradients of earlier batches are added" in ran.out
     assert "The model is left in evaluation mode" in ran.out
+
+
+def test_a_notebook_has_the_dataclass_that_its_stubs_name(bundle: Path) -> None:
+    text = (bundle.parent / "notebooks" / "steps.ipynb").read_text("utf-8")
+    cells = {cell["id"]: "".join(cell["source"]) for cell in json.loads(text)["cells"]}
+    scope: dict[str, Any] = {}
+    for cell in ("steps-imports", "steps-given", "momentum_step-answer"):
+        exec("from __future__ import annotations\n" + cells[cell], scope)
+    assert scope["Momentum"](1.0, 2.0).steps == 0
