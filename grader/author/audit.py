@@ -28,7 +28,7 @@ from grader.author.slips import (
 from grader.author.suggestions import suggestion
 from grader.author.trials import Trials
 from grader.author.wording import TODO
-from grader.course.course import COMMON, SOLUTIONS, Course
+from grader.course.course import COMMON, SOLUTIONS, Course, place_of
 from grader.course.statements import statement
 from grader.grading.asking import asked_in
 from grader.grading.desk import Desk
@@ -106,8 +106,8 @@ def _examine(excuses: Excuses, own: Excuses, seeds: int, desk: Desk, name: str) 
     refuse_idle_tests(desk.tests[name])
     unit = desk.course.unit_of[name]
     findings = [
-        Audited(name, unit, "exercise", f"{name}/{fault}", False, fault, advice=advice)
-        for fault, advice in faults(desk, name)
+        Audited(name, unit, "exercise", f"{name}/{fault}", False, fault, place, advice=advice)
+        for place, fault, advice in faults(desk, name)
     ]
     stub = SourceText(f"{unit}.py", (desk.course.stub_file(unit).read_text("utf-8"),))
     id = f"{name}/stub"
@@ -117,7 +117,19 @@ def _examine(excuses: Excuses, own: Excuses, seeds: int, desk: Desk, name: str) 
     for number in range(1, seeds + 1):
         with _reseeded(desk, number) as other:
             findings += (replace(f, seed=number) for f in _findings(excuses, other, name, shown))
-    return findings + list(unneeded(own, name, findings))
+    findings += unneeded(desk.course, own, name, findings)
+    return list(_placed(desk, name, findings))
+
+
+def _placed(desk: Desk, name: str, findings: Sequence[Audited]) -> Iterator[Audited]:
+    """The findings; those without a place get that of the known answer, stub or reference."""
+    course, unit, known = desk.course, desk.course.unit_of[name], desk.replays.library.variants
+    places = {variant.id: variant.place for variant in known if variant.exercise == name}
+    stub = place_of(course.stub_file(unit), name)
+    reference = place_of(course.reference_file(unit), name)
+    for finding in findings:
+        own = stub if finding.kind in ("stub", "rule") else reference
+        yield replace(finding, place=finding.place or places.get(finding.name, own))
 
 
 def _unrecordable(desk: Desk, name: str) -> Iterator[Audited]:
@@ -133,7 +145,7 @@ def _unrecordable(desk: Desk, name: str) -> Iterator[Audited]:
             for case in test.cases:
                 asked_in(desk, test, case)
         except CallError as error:
-            yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, str(error))
+            yield judgements.unrecordable(test, unit, error)
 
 
 @contextmanager

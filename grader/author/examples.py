@@ -27,12 +27,14 @@ class WrongExample:
     expected: str
     got: str
 
+    @property
+    def text(self) -> str:
+        """A sentence about the example."""
+        expected, got = self.expected or "nothing", self.got or "nothing"
+        return f"the example `{self.source}` is wrong: expected {expected}, got {got}"
+
     def __str__(self) -> str:
-        expected = self.expected or "nothing"
-        return (
-            f"{self.place}: the example `{self.source}` is wrong: expected {expected}, "
-            f"got {self.got or 'nothing'}"
-        )
+        return f"{self.place}: {self.text}"
 
 
 def wrong_examples(

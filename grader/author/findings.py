@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 
-from grader.author.slips import refuse_idle_excuses
+from grader.author.slips import place_of_excuse, refuse_idle_excuses
 from grader.course.course import Course
 from grader.course.file import about, decode_table
 
@@ -30,6 +30,7 @@ class Audited:
     name: str
     well: bool
     text: str  # the fault, if any; else the first message, or the tests that catch a mutant
+    place: str = ""  # the file and line of what the finding is about; a missing part has no line
     named: bool | None = None  # whether the grading named a caught mistake rightly
     excused: bool = False  # whether the finding is `well` only because of `EXCUSES`
     points: float | None = None  # the points that a known answer earns
@@ -79,8 +80,13 @@ def read_excuses(course: Course) -> tuple[Excuses, Excuses]:
     return found, own
 
 
-def unneeded(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> Iterator[Audited]:
-    """Findings about needless excuses: for answers or tests that are in order or do not exist."""
+def unneeded(
+    course: Course, excuses: Excuses, exercise: str, findings: Sequence[Audited]
+) -> Iterator[Audited]:
+    """Findings about the course's own needless excuses.
+
+    They are for answers or tests that are in order or do not exist.
+    """
     needed = {finding.name for finding in findings if finding.excused or not finding.well}
     kinds: tuple[tuple[FindingKind, Mapping[str, str]], ...] = (
         ("mutant", excuses.equivalent),
@@ -92,9 +98,10 @@ def unneeded(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> It
         for name in names:
             if name.partition("/")[0] == exercise and name not in needed:
                 text = f"{EXCUSES} excuses this, but no excuse is needed"
-                yield Audited(
-                    exercise, findings[0].unit, kind, name, False, text, advice="remove its line"
-                )
+                place = place_of_excuse(course.layers("mistakes", EXCUSES)[-1], name)
+                advice = "remove its line"
+                unit = findings[0].unit
+                yield Audited(exercise, unit, kind, name, False, text, place, advice=advice)
 
 
 # --- counting ------------------------------------------------------------------------------------

@@ -15,27 +15,33 @@ from grader.author.trials import UNPROVED, Crash
 from grader.course.collection import Test
 from grader.grading.desk import Measured
 from grader.mistakes import Library, Variant
+from grader.records.faults import CallError
 from grader.records.grade import OPERATIONS, SIGNATURE, ExerciseResult
 from grader.records.rows import counted
 
 
 def unfit(test: Test, unit: str) -> Audited:
     """The finding that the reference fails a test in this process."""
-    text = f"{test.place}: the reference fails {test.name} outside a jail"
+    text = f"the reference fails {test.name} outside a jail"
     advice = "correct the test or the reference; both must work without a jail, too"
     name = f"{test.exercise}/{test.name}"
-    return Audited(test.exercise, unit, "exercise", name, False, text, advice=advice)
+    return Audited(test.exercise, unit, "exercise", name, False, text, test.place, advice=advice)
+
+
+def unrecordable(test: Test, unit: str, why: CallError) -> Audited:
+    """The finding that `grader release student` would refuse a public check."""
+    text = str(why).removeprefix(f"{test.place}: ")
+    name = f"{test.exercise}/{test.name}"
+    return Audited(test.exercise, unit, "exercise", name, False, text, test.place)
 
 
 def crash(crash: Crash, unit: str) -> Audited:
     """The finding that a test raised an exception by its own fault."""
     test = crash.test
-    name = test.name if test.hidden else f"{test.name} (public)"
+    name = f"{test.exercise}/{test.name}{'' if test.hidden else ' (public)'}"
     text = f"crashes on {crash.answer}, which proves nothing: {crash.text}"
     advice = "correct the test: only an answer may raise, or an assertion fail"
-    return Audited(
-        test.exercise, unit, "test", f"{test.exercise}/{name}", False, text, advice=advice
-    )
+    return Audited(test.exercise, unit, "test", name, False, text, test.place, advice=advice)
 
 
 def right(kind: Literal["reference", "accepted"], id: str, result: ExerciseResult) -> Audited:
@@ -77,12 +83,17 @@ def _known(
 
 def _first_message(result: ExerciseResult) -> str:
     """The points, and the first message that a student would read, in a line."""
+    points = _points(result)
     for test in result.tests:
         if test.status == "grader_error":
-            return f"{result.points:g} of {result.max:g}: {test.name} crashes"
+            return f"{points}: {test.name} crashes"
         if test.status not in ("passed", "skipped"):
             text = " ".join((test.mistake or test.message_with_case or "").split())
-            return f"{result.points:g} of {result.max:g}: {test.name} {test.status}: {text}"
+            return f"{points}: {test.name} {test.status}: {text}"
+    return points
+
+
+def _points(result: ExerciseResult) -> str:
     return f"{result.points:g} of {result.max:g}"
 
 
@@ -105,12 +116,13 @@ def mistake(
     engine = (SIGNATURE, OPERATIONS)
     exact = any(test.name in engine and test.status == "failed" for test in result.tests)
     excuse = None if names or exact else excuses.undiagnosed.get(variant.id)
-    text, advice = _first_message(result), ""
+    text, advice = f"keeps {_first_message(result)}", ""
     if not caught:
         text = "keeps its points"
         advice = "add a hidden test that it fails; or declare it with `accepted`, if it is right"
     elif names and not named:
-        text = f"gets the name of another mistake: {', '.join(sorted(names))}"
+        others = ", ".join(sorted(names))
+        text = f"keeps {_points(result)}, and gets the name of another mistake: {others}"
         advice = (
             "add an input on which the two differ; if there is none, declare "
             'same_as={"the-other": "the reason"} for both'
@@ -129,7 +141,7 @@ def mistake(
         variant.id,
         well,
         text,
-        named if caught else None,
+        named=named if caught else None,
         excused=caught and excuse is not None,
         points=result.points,
         given=_names_given(result),
@@ -196,7 +208,9 @@ def test(
     else:
         text = "catches no wrong answer"
     well = bool(alone or excuse)
-    return Audited(test.exercise, unit, "test", id, well, text, excused=bool(excuse), advice=advice)
+    return Audited(
+        test.exercise, unit, "test", id, well, text, test.place, excused=bool(excuse), advice=advice
+    )
 
 
 def margin(measured: list[Measured], unit: str, id: str, excuses: Excuses) -> Audited:

@@ -221,13 +221,18 @@ def refuse_idle_tests(tests: Iterable[Test]) -> None:
 
 def refuse_idle_excuses(course: Course, path: Path, names: Collection[str]) -> None:
     """Raise `CallError` for an excuse in this file that is about no exercise of the course."""
-    text = path.read_text("utf-8")
     for name in names:
         exercise = name.partition("/")[0]
         if exercise not in course.exercises:
-            line = text[: text.index(name)].count("\n") + 1
             near = did_you_mean(exercise, course.exercises, "")
-            raise CallError(f"{path}:{line}: {name!r} is about no exercise of the course{near}")
+            place = place_of_excuse(path, name)
+            raise CallError(f"{place}: {name!r} is about no exercise of the course{near}")
+
+
+def place_of_excuse(path: Path, name: str) -> str:
+    """The file and line of an excuse, which is in this file."""
+    before = path.read_text("utf-8").partition(name)[0]
+    return f"{path}:{before.count(chr(10)) + 1}"
 
 
 # --- known answers -------------------------------------------------------------------------------

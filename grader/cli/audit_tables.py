@@ -179,11 +179,11 @@ def audited_setting(label: str, findings: Sequence[Audited]) -> Iterator[str]:
 
 
 def finding_lines(finding: Audited) -> Iterator[str]:
-    """The lines about a fault: its text, and what to do."""
+    """The lines about a fault: its place and text, and what to do."""
     # The name of an exercise's fault is its text.
     name = finding.exercise if finding.kind == "exercise" else finding.name
     first, *more = finding.text.splitlines()
-    yield f"{finding.kind} {name}: {first}"
+    yield f"{finding.place}: {finding.kind} {name}: {first}"
     yield from (f"  {line}" for line in more)
     if finding.witness:
         yield f"  {finding.witness}"

@@ -28,6 +28,7 @@ from grader.course.file import (
     checked_course,
     decode_course,
     decode_table,
+    line_of,
     refusal,
 )
 from grader.records.faults import CallError, did_you_mean
@@ -476,6 +477,11 @@ def defined(path: Path) -> dict[str, ast.stmt]:
     return found
 
 
+def place_of(path: Path, name: str) -> str:
+    """The file and line of a definition that the file has."""
+    return f"{path}:{defined(path)[name].lineno}"
+
+
 def undefined(path: Path, name: str, course: Course) -> CallError:
     """The error to raise if a file does not define an exercise."""
     others = defined(path).keys() - course.exercises.keys()
@@ -484,11 +490,22 @@ def undefined(path: Path, name: str, course: Course) -> CallError:
 
 def wrong_key(course: Course, name: str, key: str, problem: str) -> CallError:
     """The error to raise for a problem with a key of an exercise in ``course.toml``."""
+    return refusal(*_key_of(course, name, key), problem)
+
+
+def place_of_key(course: Course, name: str, key: str) -> str:
+    """The file and line of a key of an exercise in ``course.toml``."""
+    path, text, place = _key_of(course, name, key)
+    return f"{path}:{line_of(text, place)}"
+
+
+def _key_of(course: Course, name: str, key: str) -> tuple[Path, str, str]:
+    """The path and text of ``course.toml``, and where in it an exercise has a key."""
     path, text = text_of_course(course.folder)
     units = decode_course(path, text).unit  # `course` may be a part with fewer units
     u = [unit.name for unit in units].index(course.unit_of[name])
     e = [exercise.name for exercise in units[u].exercise].index(name)
-    return refusal(path, text, f"$.unit[{u}].exercise[{e}].{key}", problem)
+    return path, text, f"$.unit[{u}].exercise[{e}].{key}"
 
 
 def not_imported(path: Path, error: Exception) -> tuple[int | None, str]:

@@ -413,11 +413,10 @@ def _located(path: Path, text: str, message: str, kind: type | None = None) -> s
     `kind` is the type of the whole file; an unknown key is compared with the keys that it allows.
     """
     problem, _, place = message.partition(" - at `")
-    place = place.rstrip("`").removeprefix("$")
+    place = place.rstrip("`")
     unknown = re.search(r"unknown field `([^`]+)`", problem)
     missing = re.search(r"missing required field `([^`]+)`", problem)
-    # In brackets, a number is an index, and "..." means any key of a table.
-    keys = [key or index for key, index in re.findall(r"([A-Za-z_]\w*)|\[([\d.]+)\]", place)]
+    keys = _keys_in(place)
     line, found = _nearest(text, [*keys, unknown[1]] if unknown else keys)
     table = _table(text, keys)
     if unknown:
@@ -428,6 +427,17 @@ def _located(path: Path, text: str, message: str, kind: type | None = None) -> s
     named = [key for key in found or keys if not key.isdigit()]
     at_key = f"{named[-1]}: " if named and not problem.startswith(named[-1]) else ""
     return f"{path}:{line}: {at_key}{_in_words(problem)}"
+
+
+def _keys_in(place: str) -> list[str]:
+    """The keys in a place, in order; a number is an index, and "..." means any key of a table."""
+    parts = re.findall(r"([A-Za-z_]\w*)|\[([\d.]+)\]", place.removeprefix("$"))
+    return [key or index for key, index in parts]
+
+
+def line_of(text: str, place: str) -> int:
+    """The line of a place in the text of a ``course.toml``, or of the nearest table around it."""
+    return _nearest(text, _keys_in(place))[0]
 
 
 def _table(text: str, keys: Sequence[str]) -> str:

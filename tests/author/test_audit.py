@@ -182,27 +182,27 @@ EXAMPLE = """
 """
 
 
-def print_example(course: Course) -> str:
-    """Give `center` a wrong example; return the sentence that tells of it."""
+def print_example(course: Course) -> tuple[str, str]:
+    """Give `center` a wrong example; return its place, and the sentence that tells of it."""
     stubs = course.stub_file("basics")
     text = stubs.read_text("utf-8").replace(f'{CENTER}"""', CENTER + EXAMPLE.rstrip(), 1)
     stubs.write_text(text, "utf-8")
     line = text[: text.index(">>>")].count("\n") + 1
-    return (
-        f"{stubs}:{line}: the example `center(torch.tensor([1.0, 3.0]))` is wrong: "
+    return f"{stubs}:{line}", (
+        "the example `center(torch.tensor([1.0, 3.0]))` is wrong: "
         "expected tensor([-1.,  2.]), got tensor([-1.,  1.])"
     )
 
 
 def test_a_printed_example_must_be_true_of_the_reference(course: Course) -> None:
-    said = print_example(course)
-    assert f"center/{said}" in found(course, "exercise")
+    place, said = print_example(course)
+    assert found(course, "exercise")[f"center/{said}"].place == place
 
 
 def test_a_bundle_is_refused_for_a_wrong_example(course: Course, grader: Grader) -> None:
-    said = print_example(course)
+    place, said = print_example(course)
     ran = grader("release", "student", "--course", course.folder, "--to", course.folder / "x")
-    assert (ran.code, ran.err) == (2, f"grader: {said}\n")
+    assert (ran.code, ran.err) == (2, f"grader: {place}: {said}\n")
 
 
 def test_a_reference_alone_proves_no_test(course: Course) -> None:
@@ -322,6 +322,40 @@ def test_findings_of_all_seeds_are_in_the_json(course: Course, grader: Grader) -
     kinds = [{f["kind"] for f in findings if f["seed"] == seed} for seed in (1, 2)]
     assert kinds[0] - kinds[1] == {"exercise", "stub"}, "these depend on no seed"
     assert {"witness", "differs", "advice", "suggestion"} <= findings[0].keys()
+
+
+# --- where a fault is ----------------------------------------------------------------------------
+
+
+def test_every_fault_begins_with_the_file_and_line_where_a_person_acts(
+    course: Course, grader: Grader
+) -> None:
+    toml, library = course.folder / "course.toml", course.solutions / "mistakes" / "basics.py"
+    graders = course.solutions / "graders" / "test_basics.py"
+    add(course, 'mistake("weigh", "none", "N", hint="?", change={"weights /": "weights/"})\n')
+    add(course, 'accepted("weigh", "ones", "O", change={"weights /": "1 + 0 * weights /"})\n')
+    remove_test(course, 'stability("weigh"')
+    grow(course, EXTRA["the same again"].replace("center", "weigh").replace("tokens", "a=2, b"))
+    excuse(course, '[kept]\n"weigh/gone" = "it was there once"\n')
+    ran = grader("audit", "weigh", "--course", course.folder)
+    places = {
+        "exercise weigh: has 0 hints": (toml, '[[unit.exercise]]\nname = "weigh"'),
+        "mistake weigh/none: keeps its points": (library, '"weigh", "none"'),
+        "accepted weigh/ones: ": (library, '"weigh", "ones"'),
+        "mutant weigh/L3:scores - largest->scores: survives": (
+            course.reference_file("basics"), "def weigh",
+        ),
+        "test weigh/test_weigh_again: catches ": (
+            graders, '@rung.value("weigh")\ndef test_weigh_again'
+        ),
+        "test weigh/gone: audit.toml excuses": (library.with_name("audit.toml"), "weigh/gone"),
+    }  # fmt: skip
+    for said, (path, text) in places.items():
+        before, written, _ = path.read_text("utf-8").partition(text)
+        assert written, text
+        assert f"{path}:{before.count(chr(10)) + 1}: {said}" in ran.out, f"{said}\n{ran.out}"
+    faults = [line for line in ran.out.splitlines() if re.search(r": (\w+) weigh[/:]", line)]
+    assert not [line for line in faults if not line.startswith(str(toml.parents[1]))]
 
 
 # --- excuses -------------------------------------------------------------------------------------

@@ -102,8 +102,8 @@ def test_verdicts_points_and_names_that_differ_are_told_for_each_setting(
         "  ATEN_CPU_CAPABILITY=default: as it should be, earned 0, called 'Nothing is Truedefault'",
         f"  {ALL}: as it should be, earned 0, called 'Nothing is Truedefault'",
     ]
-    assert ran.out.count("  accepted staircase/swaying: 0 of 1: ") == 1
-    assert ran.out.count("  accepted staircase/wrong: 0 of 1: ") == 3, "and it differs nowhere"
+    assert ran.out.count(": accepted staircase/swaying: 0 of 1: ") == 1
+    assert ran.out.count(": accepted staircase/wrong: 0 of 1: ") == 3, "and it differs nowhere"
 
 
 @pytest.mark.usefixtures("two_settings")

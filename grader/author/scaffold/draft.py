@@ -163,7 +163,7 @@ def _audited(draft: Draft, folder: Path, report: Callable[[str], object]) -> Seq
         report("auditing" if not number else "auditing again")
         there, here = str(copy.folder), str(draft.course.folder)
         findings = [
-            replace(one, text=one.text.replace(there, here), advice=one.advice.replace(there, here))
+            replace(one, text=one.text.replace(there, here), place=one.place.replace(there, here))
             for one in audit_course(copy, [draft.name], 1)
         ]
         if not _pruned(draft, findings):

@@ -41,7 +41,7 @@ def lines_of(name: str, outcome: Outcome) -> Iterator[str]:
     for finding in others:
         advice = f"; {finding.advice}" if finding.advice else ""
         what = "" if finding.kind == "exercise" else f"{finding.kind} {finding.name}: "
-        yield f"  {what}{finding.text}{advice}"
+        yield f"  {finding.place}: {what}{finding.text}{advice}"
     yield from _living(living)
 
 
