@@ -214,7 +214,7 @@ def _findings(
         if not finding.well:
             text = suggestion(library.sources[unit], name, mutant, taken)
             finding = replace(finding, suggestion=text)
-        yield finding
+        yield replace(finding, place=f"{desk.course.reference_file(unit)}:{mutant.line}")
     for test in desk.tests[name]:
         crash = trials.crashes.get(test.key)
         if crash is not None:

@@ -14,7 +14,7 @@ import ast
 import difflib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,6 +26,7 @@ class Mutant:
     """A definition that differs from the original in one place."""
 
     id: str  # such as causal_mask/L3:diagonal=1->diagonal=0
+    line: int  # the first line of the changed statement in the module's source
     description: str  # one line: the old text and the new text
     definition: str  # Python text, without docstrings and comments
 
@@ -35,7 +36,7 @@ def mutants_of(text: str, name: str) -> list[Mutant]:
 
     Raises `ValueError` if the source does not define `name`.
     """
-    tree = _bare(text, name)
+    tree, lines = _bare(text, name)
     original = ast.unparse(tree)
     seen = {original}
     times: Counter[str] = Counter()
@@ -51,12 +52,16 @@ def mutants_of(text: str, name: str) -> list[Mutant]:
                 times[id] += 1
                 if times[id] > 1:  # the same change at another place in the line
                     id = f"{id}#{times[id]}"
-                mutants.append(Mutant(id, _described(original, definition), definition))
+                described = _described(original, definition)
+                mutants.append(Mutant(id, lines.get(place.line, lines[1]), described, definition))
     return mutants
 
 
-def _bare(text: str, name: str) -> ast.stmt:
-    """The definition's syntax tree without docstrings; line numbers begin at the definition."""
+def _bare(text: str, name: str) -> tuple[ast.stmt, Mapping[int, int]]:
+    """The definition's syntax tree without docstrings; line numbers begin at the definition.
+
+    Also, for each line of the tree, the line in `text`.
+    """
     found = None
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
@@ -65,8 +70,13 @@ def _bare(text: str, name: str) -> ast.stmt:
         raise ValueError(f"{name} is not defined")
     for part in ast.walk(found):
         if isinstance(part, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(part) is not None:
-            part.body = part.body[1:] or [ast.Pass()]
-    return ast.parse(ast.unparse(found)).body[0]
+            part.body = part.body[1:] or [ast.copy_location(ast.Pass(), part.body[0])]
+    bare = ast.parse(ast.unparse(found)).body[0]
+    lines: dict[int, int] = {}
+    for new, old in zip(ast.walk(bare), ast.walk(found), strict=False):
+        if isinstance(new, ast.stmt | ast.expr) and isinstance(old, ast.stmt | ast.expr):
+            lines.setdefault(new.lineno, old.lineno)  # `walk` yields statements before their parts
+    return bare, lines
 
 
 def _compiles(text: str) -> bool:

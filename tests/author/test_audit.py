@@ -343,7 +343,7 @@ def test_every_fault_begins_with_the_file_and_line_where_a_person_acts(
         "mistake weigh/none: keeps its points": (library, '"weigh", "none"'),
         "accepted weigh/ones: ": (library, '"weigh", "ones"'),
         "mutant weigh/L3:scores - largest->scores: survives": (
-            course.reference_file("basics"), "def weigh",
+            course.reference_file("basics"), "weights = torch.exp(scores - largest)",
         ),
         "test weigh/test_weigh_again: catches ": (
             graders, '@rung.value("weigh")\ndef test_weigh_again'
