@@ -5,20 +5,23 @@ from __future__ import annotations
 import doctest
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import nan
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from grader.author.courses import write_course
 from grader.author.scaffold.annotations import annotated
 from grader.author.scaffold.draft import Outcome, write_exercise
+from grader.author.scaffold.edges import find_edges
 from grader.author.scaffold.facts import facts_of
 from grader.author.scaffold.inputs import find_inputs
-from grader.author.scaffold.kinds import Booleans, Integers, Uniform
+from grader.author.scaffold.kinds import Among, Booleans, Integers, Uniform
 from grader.author.scaffold.source import read_source
 from grader.author.scaffold.trial import Trial
 from grader.author.scaffold.words import lines_of
@@ -166,6 +169,22 @@ def places(keep: Bool[Tensor, "rows"]) -> Int[Tensor, "_count 1"]:
 
 def above(size: int) -> Int[Tensor, "2 count"]:
     return torch.ones(size, size).triu().nonzero().T
+
+
+def dead_zone(x: Float[Tensor, "rows columns"], limit: float = 0.25):
+    return torch.where(x.abs() > limit, x, torch.zeros_like(x))
+
+
+def first_largest(x: Float[np.ndarray, "rows columns"]):
+    return np.array([list(row).index(max(row)) for row in x])
+
+
+def without_nan(x: Float[Tensor, "rows columns"], value: float = 0.5):
+    return torch.where(x.isnan(), torch.full_like(x, value), x)
+
+
+def endless(x: Float[Tensor, "rows columns"]):
+    return x.isinf() & (x > 0)
 
 
 def unsaid(x):
@@ -406,6 +425,97 @@ def test_parts_have_equal_sizes(answers: Path) -> None:
 def test_numbers_are_those_for_which_no_result_is_nan(answers: Path) -> None:
     trial = inputs(answers, "surprise", "surprise(torch.randn(3, 5).softmax(dim=-1))")
     assert trial.kinds["surprise", "p"] == (Uniform(0.05, 0.95),)
+
+
+# --- numbers at edges -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def edged(warm: Warm, answers: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("edges") / "course"
+    write_course(folder)
+    outcomes = {}
+    with sharing(warm):
+        for name in ("dead_zone", "endless"):
+            course = load_course(folder / "exercises")
+            outcomes[name] = write_exercise(course, name, "zones", answers)
+    return Made(load_course(folder / "exercises"), outcomes, answers)
+
+
+def test_a_mutant_that_differs_at_a_limit_alone_gets_a_test(edged: Made) -> None:
+    assert all(f.well for f in edged.outcomes["dead_zone"].findings if f.kind == "mutant")
+    hidden = (edged.course.solutions / "graders" / "test_zones.py").read_text("utf-8")
+    assert "torch.tensor([-0.25, 0.0, 0.25, 1.0]), make.integers(0, 4, rows=" in joined(hidden)
+
+
+def test_the_statement_shows_what_the_result_is_at_a_limit(edged: Made) -> None:
+    names = {"torch": torch, "dead_zone": open_oracle(edged.course).definitions["dead_zone"]}
+    text = statement(edged.course, "dead_zone").parts["Example"]
+    test = doctest.DocTestParser().get_doctest(text, names, "dead_zone", None, None)
+    assert "0.25" in test.examples[1].source
+    assert doctest.DocTestRunner(verbose=False).run(test) == (0, 2)
+
+
+def test_the_mutant_that_waits_proves_the_test_of_edges(
+    edged: Made, grader: Grader, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(edged.course.folder.parent, tmp_path / "course")
+    mistakes = folder / "solutions" / "mistakes" / "zones.py"
+    before, mark, waiting = mistakes.read_text("utf-8").partition('# mistake(\n#     "dead_zone"')
+    assert "fail the test of edges, and no other hidden test" in before
+    mistakes.write_text(before + (mark + waiting).replace("# ", "", 4), "utf-8")
+    ran = grader("audit", "dead_zone", "--course", folder)
+    assert "keeps its points" not in ran.out
+    assert "rule dead_zone" not in ran.out, ran.out
+
+
+def at_limit(x: Tensor, limit: float = 0.25) -> Tensor:
+    return x * (x.abs() >= limit)
+
+
+def right(x: Tensor, limit: float = 0.25) -> Tensor:
+    return torch.where((x > limit) | (x < -limit), x, 0.0)
+
+
+def last_largest(x: Any) -> Any:
+    return x.shape[1] - 1 - x[:, ::-1].argmax(axis=1)
+
+
+def without_half(x: Tensor, value: float = 1.0) -> Tensor:
+    return x.nan_to_num(value)
+
+
+def test_without_such_a_mutant_no_text_speaks_of_edges(made: Made) -> None:
+    texts = made.course.folder / "middles.py", made.course.solutions / "graders/test_middles.py"
+    assert not any("edge" in path.read_text("utf-8") for path in texts)
+
+
+@pytest.mark.parametrize(
+    ("call", "wrong", "values"),
+    [
+        ("dead_zone(torch.randn(2, 5))", at_limit, (-0.25, 0.0, 0.25, 1.0)),
+        ("dead_zone(torch.rand(2, 5))", at_limit, (0.05, 0.25, 0.95)),
+        ("dead_zone(torch.randn(2, 5))", right, None),
+        ("first_largest(-np.ones((2, 5)))", last_largest, (0.0, 1.0)),
+        ("without_nan(torch.randn(2, 5))", without_half, (-0.5, 0.0, 0.5, 1.0, nan)),
+    ],
+)
+def test_edges_are_the_fewest_numbers_at_which_a_wrong_answer_differs(
+    answers: Path, call: str, wrong: Callable[..., Any], values: tuple[float, ...] | None
+) -> None:
+    name = call.partition("(")[0]
+    found = find_edges(inputs(answers, name, call), [wrong])
+    kinds = None if found is None else found[0].kinds[name, "x"]
+    assert kinds == (None if values is None else (Among(values),))
+
+
+def test_infinity_and_nan_are_drawn_if_results_are_else_all_equal(edged: Made) -> None:
+    stated = statement(edged.course, "endless")
+    assert "any numbers, also -inf, inf and nan." in stated.entries("Takes")["x"]
+    assert "unchanged" in stated.rules
+    mutants = {f.name: f for f in edged.outcomes["endless"].findings if f.kind == "mutant"}
+    assert mutants["endless/L2:x > 0->x < 0"].well
+    assert not any(f.differs for f in mutants.values() if not f.well)  # they compute the same
 
 
 @pytest.mark.parametrize(

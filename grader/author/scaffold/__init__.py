@@ -8,5 +8,6 @@ The modules, in the order in which they work:
 - `trial` runs the reference, `inputs` finds inputs that it takes, and `facts` what then holds;
 - `calls` and `ladder` write tests, `stub` the statement, and `library` the known mistakes;
 - `pieces` and `merging` add these texts to the files of a unit, laid out by `layout`;
-- `draft` audits a copy of the course before anything is written, and `words` reports.
+- `draft` audits a copy of the course before anything is written, and `words` reports;
+- `edges` finds numbers, such as zero and infinity, at which mutants differ that the audit left.
 """

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from grader.author.audit import audit_course
 from grader.author.findings import Audited
+from grader.author.mutants import mutants_of
 from grader.author.scaffold.annotations import annotated
 from grader.author.scaffold.calls import Calls
+from grader.author.scaffold.edges import find_edges
 from grader.author.scaffold.example import find_example
 from grader.author.scaffold.facts import facts_of
 from grader.author.scaffold.inputs import find_inputs
-from grader.author.scaffold.ladder import LARGE, hidden_tests, public_checks
-from grader.author.scaffold.library import applicable, waiting
+from grader.author.scaffold.ladder import LARGE, edges_test, hidden_tests, public_checks
+from grader.author.scaffold.library import applicable, defined, waiting
 from grader.author.scaffold.pieces import (
     CHECKS,
     HIDDEN,
@@ -71,8 +73,8 @@ def write_exercise(
         return Outcome({}, _by_file(there), (), audit_course(course, [name], 1))
     draft = _derived(course, name, unit, there, origin, example, report)
     with tempfile.TemporaryDirectory(prefix="grader-") as folder:
-        findings = _audited(draft, Path(folder), report)
-    texts, pieces = texts_of(draft, waiting(findings))
+        draft, findings = _audited(draft, Path(folder), report)
+    texts, pieces = texts_of(draft, waiting(findings, draft.dead))
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode())
@@ -152,8 +154,28 @@ def _refuse_names(course: Course, name: str, unit: str) -> None:
 # --- the audit -----------------------------------------------------------------------------------
 
 
-def _audited(draft: Draft, folder: Path, report: Callable[[str], object]) -> Sequence[Audited]:
-    """Audit the exercise in copies of the course, until all that was derived is in order."""
+def _audited(
+    draft: Draft, folder: Path, report: Callable[[str], object]
+) -> tuple[Draft, Sequence[Audited]]:
+    """Audit the exercise in copies of the course, without and with numbers at edges.
+
+    Numbers at edges stay if fewer faults are left then.
+    """
+    findings = _settled(draft, folder / "plain", report)
+    edged = _with_edges(draft, folder / "edges", findings)
+    if edged is not None:
+        more = _settled(edged, folder / "edged", report)
+        before, after = ({one.name for one in some if not one.well} for some in (findings, more))
+        # No common mistake shows at edges alone: the rule needs one of the mutants that die there.
+        if len(after - {f"{draft.name}/{COMPUTES}"}) < len(before):
+            dead = before - after
+            edged.dead = [one for one in findings if one.kind == "mutant" and one.name in dead]
+            return edged, more
+    return draft, findings
+
+
+def _settled(draft: Draft, folder: Path, report: Callable[[str], object]) -> Sequence[Audited]:
+    """Audit copies of the course until all that was derived is in order."""
     findings: Sequence[Audited] = ()
     for number in range(MOST_AUDITS):
         copy = _copied(draft, folder / str(number))
@@ -169,6 +191,26 @@ def _audited(draft: Draft, folder: Path, report: Callable[[str], object]) -> Seq
         if not _pruned(draft, findings):
             break
     return findings
+
+
+def _with_edges(draft: Draft, folder: Path, findings: Sequence[Audited]) -> Draft | None:
+    """The draft with a test of numbers at edges; None if no living mutant differs there.
+
+    The statement shows an example, so the test asks nothing that the statement does not say.
+    """
+    living = {one.name for one in findings if one.kind == "mutant" and not one.well}
+    if not living or {STUB, HIDDEN} & {*draft.there}:
+        return None
+    copy = _copied(draft, folder)
+    names = vars(load_solutions(copy)[draft.unit])
+    mutants = mutants_of(copy.reference_file(draft.unit).read_text("utf-8"), draft.name)
+    wrong = [defined(one.definition, draft.name, names) for one in mutants if one.id in living]
+    found = find_edges(draft.calls.trial, wrong)
+    if found is None:
+        return None
+    edged, example = found
+    hidden = [*draft.hidden, edges_test(draft.calls, edged)]
+    return replace(draft, edges=example, hidden=hidden, left_out=[*draft.left_out])
 
 
 def _copied(draft: Draft, to: Path) -> Course:

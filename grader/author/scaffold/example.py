@@ -6,7 +6,7 @@ import ast
 import inspect
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from grader.author.scaffold.trial import (
     Key,
     Refused,
     Trial,
+    differs,
     names_of_sizes,
     shape_of,
     specs_drawn,
@@ -81,6 +82,7 @@ def _bound(function: Any, call: ast.Call, names: dict[str, Any], text: str) -> M
 
 WEIGHT = 0.5  # of all weights of a module
 MOST_CASES = 40
+STARTS = 20  # other round numbers that are tried for a case
 STRIDE = 3  # between the round numbers of an argument and those of the next
 HARD_TO_READ = ("e-", "e+", "inf", "nan", "...")  # marks in the text of a result
 
@@ -94,13 +96,16 @@ class Example:
     result: Any
 
 
-def find_example(trial: Trial) -> Example | None:
-    """A small call with round numbers whose result is easily read; None if none is found."""
+def find_example(trial: Trial, wrong: Sequence[Any] = ()) -> Example | None:
+    """A small call with round numbers whose result is easily read; None if none is found.
+
+    All definitions in `wrong` give another result for it.
+    """
     if any(parameter.kind == "model" for _, parameter in trial.parameters):
         return None
-    for case in itertools.islice(_small_cases(trial), MOST_CASES):
+    cases = itertools.islice(_small_cases(trial), MOST_CASES)
+    for case, start in itertools.product(cases, range(STARTS if wrong else 1)):
         arguments = trial.arguments(case, Make("example", trial.name, ""))
-        start = 0
         for key, parameter in trial.parameters:
             rounds = []
             for spec, kind in zip(specs_drawn(parameter), trial.kinds.get(key, ()), strict=False):
@@ -114,7 +119,8 @@ def find_example(trial: Trial) -> Example | None:
             result = trial.call(arguments, weights=_constant)
         except Refused:
             continue
-        if not any(mark in repr(result) for mark in HARD_TO_READ):
+        readable = not any(mark in repr(result) for mark in HARD_TO_READ)
+        if readable and all(differs(trial, one, arguments, _constant) for one in wrong):
             return Example(case, arguments, result)
     return None
 

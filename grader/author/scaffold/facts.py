@@ -18,7 +18,6 @@ from grader.author.scaffold.trial import (
     Key,
     Refused,
     Trial,
-    same,
     specs_drawn,
     tensors_in,
 )
@@ -26,7 +25,7 @@ from grader.course.forms import BOOL, TensorSpec
 from grader.course.tensors import Make
 from grader.course.tolerances import UNMOVED
 from grader.testing.values import agree
-from grader.wire.payload import fields_of
+from grader.wire import payload
 
 LARGE = 1000.0
 MUTABLE = (Tensor, np.ndarray, tuple, list, set, dict)
@@ -112,11 +111,15 @@ def _weights(trial: Trial, case: Case) -> Iterator[str]:
 
 def _leaves_unchanged(trial: Trial, case: Case) -> bool:
     arguments = trial.arguments(case, Make("trial", trial.name, "unchanged"))
-    given = [v for v in arguments.values() if isinstance(v, MUTABLE) or fields_of(v) is not None]
-    before = copy.deepcopy(given)
+    given = [
+        value
+        for value in arguments.values()
+        if isinstance(value, MUTABLE) or payload.fields_of(value) is not None
+    ]
+    before = [payload.pack_input(value) for value in given]
     with suppress(Refused):
         trial.call(arguments)
-    return bool(given) and same(given, before, UNMOVED)
+    return bool(given) and [payload.pack_input(value) for value in given] == before
 
 
 def _batch(trial: Trial, case: Case) -> str:
@@ -142,11 +145,7 @@ def _batch(trial: Trial, case: Case) -> str:
 
 def enlarged(trial: Trial) -> Trial:
     """The trial with numbers of a thousand in place of numbers of order one."""
-    large = {
-        key: [Normal(LARGE) if isinstance(kind, Normal) else kind for kind in kinds]
-        for key, kinds in trial.kinds.items()
-    }
-    return replace(trial, kinds=large)
+    return trial.drawn_as(lambda kind: Normal(LARGE) if isinstance(kind, Normal) else kind)
 
 
 def _bears_large(trial: Trial, case: Case) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from grader.author.scaffold.edges import with_infinity
 from grader.author.scaffold.kinds import Integers, Kind, kinds_for, scalars_for, unknown_scalars
 from grader.author.scaffold.source import defaults_of, methods
 from grader.author.scaffold.trial import (
@@ -73,7 +74,10 @@ def find_inputs(
         if not doubt:
             break
     if found is not None:
-        trial = replace(found[1], evaluates=_varies(found[1]))
+        trial = found[1]
+        if _is_constant(trial) and not _is_constant(edged := with_infinity(trial)):
+            trial = edged
+        trial = replace(trial, evaluates=_varies(trial))
         return replace(trial, domains=_narrowed(trial))
     raise CallError(
         f"{name} takes none of the inputs that were tried, and raises: {last[:300]}; show one that "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from torch import Tensor
 from grader.author.changes import quoted
 from grader.course.forms import BOOL, FLOAT, INT, TensorSpec, dtype_of, wanted
 from grader.course.tensors import Make
+from grader.records.rows import listed
 from grader.testing.values import as_tensor
 from grader.wire.payload import fields_of
 
@@ -101,6 +103,36 @@ class Uniform:
 
 
 @dataclass(frozen=True)
+class Among:
+    """A few numbers, each drawn many times: for edges such as zero, infinity and equal numbers."""
+
+    values: tuple[float, ...]
+
+    def draw(self, make: Make, shape: Sequence[int], sizes: Sizes, dtype: torch.dtype) -> Tensor:
+        """See `Kind`."""
+        del sizes
+        places = make.integers(0, len(self.values), **_numbered(shape))
+        return torch.tensor(self.values, dtype=dtype)[places]
+
+    def code(self, sizes: str, dtype: str, named: Mapping[str, str]) -> str:
+        """See `Kind`."""
+        del named
+        values = f"torch.tensor({_listed([*self.values], False)}{_more(dtype)})"
+        return f"torch.take({values}, make.integers(0, {len(self.values)}{_more(sizes)}))"
+
+    def round(self, shape: Sequence[int], sizes: Sizes, start: int) -> Tensor:
+        """See `Kind`."""
+        del sizes
+        twice = 2 * self.values
+        return _cycled(random.Random(start).sample(twice, len(twice)), shape, 0)
+
+    def words(self) -> str:
+        """See `Kind`."""
+        more = [str(value) for value in self.values if not math.isfinite(value)]
+        return f"any numbers, also {listed(more, 'and')}" if more else "any numbers"
+
+
+@dataclass(frozen=True)
 class Integers:
     """Integers in a range; the end of the range may be a dimension's size."""
 
@@ -174,7 +206,7 @@ def as_argument(spec: TensorSpec, drawn: Tensor) -> Any:
     """
     if not spec.array:
         return drawn
-    wide = drawn.is_floating_point() and spec.kind != "float32"
+    wide = drawn.is_floating_point() and is_wide(spec)
     return (drawn.double() if wide else drawn).numpy()
 
 
@@ -182,11 +214,17 @@ def code_of_argument(
     spec: TensorSpec, kind: Kind, sizes: str, dtype: str, named: Mapping[str, str]
 ) -> str:
     """The text that draws an argument in a test."""
-    text = kind.code(sizes, "" if spec.array else dtype, named)
     if not spec.array:
-        return text
-    wide = isinstance(kind, Normal | Uniform) and spec.kind != "float32"
+        return kind.code(sizes, dtype, named)
+    exact = isinstance(kind, Among) and is_wide(spec)  # float32 has no 0.1
+    text = kind.code(sizes, "dtype=torch.float64" if exact else "", named)
+    wide = isinstance(kind, Normal | Uniform) and is_wide(spec)
     return f"{f'({text})' if ' & ' in text else text}{'.double()' if wide else ''}.numpy()"
+
+
+def is_wide(spec: TensorSpec) -> bool:
+    """Whether the floats of an argument are float64."""
+    return spec.array and spec.kind != "float32"
 
 
 def kinds_for(spec: TensorSpec, given: Any, sizes: Sequence[str]) -> list[Kind]:

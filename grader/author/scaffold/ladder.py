@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.author.scaffold.calls import REFERENCE, Calls, indented
+from grader.author.scaffold.edges import largest
 from grader.author.scaffold.example import WEIGHT, Example
 from grader.author.scaffold.facts import enlarged
 from grader.author.scaffold.kinds import literal
@@ -68,6 +69,12 @@ def hidden_tests(calls: Calls) -> list[Written]:
         far = replace(calls, trial=enlarged(calls.trial))
         tests.append(_fixed(far, "large", "stays_right_for_large_numbers", LARGE, few))
     return tests
+
+
+def edges_test(calls: Calls, edged: Trial) -> Written:
+    """The hidden test of numbers at edges, drawn as in another trial."""
+    few = replace(calls, trial=edged)
+    return _fixed(few, "edges", "is_right_at_edges", COMPUTES, largest(edged))
 
 
 def _with_ones(calls: Calls, case: Case) -> list[Case]:
@@ -135,7 +142,8 @@ def _written(
     return Written(stem, rule, fitted(text))
 
 
-COMPARES = ("value", "values", "float64", "gradients", "large")  # with the reference's result
+# The forms of tests that compare with the reference's result.
+COMPARES = ("value", "values", "float64", "gradients", "large", "edges")
 
 
 def _compared(fields: Mapping[str, str]) -> str:

@@ -61,14 +61,25 @@ def _broken(line: str) -> Iterator[str]:
         yield line
         return
     indent = line[: len(line) - len(line.lstrip())]
+    closed = _closed(line, opened)
     yield line[: opened + 1]
-    inner = f"{indent}    {bare[opened + 1 : -1]}"
+    inner = f"{indent}    {line[opened + 1 : closed]}"
     if len(inner) <= WIDTH:
         yield inner
     else:
-        for part in split(bare[opened + 1 : -1]):
+        for part in split(line[opened + 1 : closed]):
             yield from _broken(f"{indent}    {part},")
-    yield indent + line[len(bare) - 1 :]
+    yield indent + line[closed:]
+
+
+def _closed(line: str, opened: int) -> int:
+    """The place of the bracket that closes another."""
+    depth = 0
+    for place in range(opened, len(line)):
+        depth += (line[place] in "([{") - (line[place] in ")]}")
+        if depth == 0:
+            return place
+    return len(line) - 1
 
 
 def split(text: str) -> Sequence[str]:

@@ -40,7 +40,7 @@ def applicable(
     for variant in variants:
         if not {*variant.breaks} <= {*BUILT_IN, *rules}:
             continue
-        definition = _defined(variant, trial.name, names)
+        definition = defined(variant.definition, trial.name, names)
         if definition is None:
             continue
         results = _results(replace(trial, definition=definition))
@@ -56,11 +56,11 @@ def applicable(
     return kept
 
 
-def _defined(variant: Variant, name: str, names: Mapping[str, Any]) -> Any:
-    """The definition of a variant; None if its text is no Python."""
+def defined(text: str, name: str, names: Mapping[str, Any]) -> Any:
+    """The definition of a name in a text; None if the text raises."""
     own = dict(names)
     try:
-        exec(compile(variant.definition, variant.id, "exec", dont_inherit=True), own)
+        exec(compile(text, name, "exec", dont_inherit=True), own)
     except Exception:
         return None
     return own[name]
@@ -90,12 +90,16 @@ def _comparable(some: Sequence[Any], others: Sequence[Any]) -> bool:
 # --- living mutants ------------------------------------------------------------------------------
 
 
-def waiting(findings: Sequence[Audited]) -> str:
-    """Living mutants as commented mistakes, each of which waits for a title and a hint."""
+def waiting(findings: Sequence[Audited], at_edges: Sequence[Audited]) -> str:
+    """Mutants as commented mistakes, each of which waits for a title and a hint.
+
+    They are those that live, and those that only the test of edges catches.
+    """
     living = [one for one in findings if one.kind == "mutant" and not one.well]
-    if not living:
-        return ""
-    lines = template("exercise/waiting.txt").splitlines()
-    for finding in living:
-        lines += ["#", *(f"# {line}".rstrip() for line in finding.suggestion.splitlines())]
-    return "\n".join(lines) + "\n"
+    texts = []
+    for mutants, form in ((living, "waiting"), (at_edges, "waiting_at_edges")):
+        lines = template(f"exercise/{form}.txt").splitlines()
+        for finding in mutants:
+            lines += ["#", *(f"# {line}".rstrip() for line in finding.suggestion.splitlines())]
+        texts += ["\n".join(lines) + "\n"] if mutants else []
+    return "\n".join(texts)

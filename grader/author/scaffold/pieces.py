@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import filterfalse
 from pathlib import Path
 
+from grader.author.findings import Audited
 from grader.author.scaffold import merging
 from grader.author.scaffold.calls import Calls
 from grader.author.scaffold.example import Example
@@ -42,6 +43,8 @@ class Draft:
     # The slugs of common mistakes, with the rules that they break; None: all that fit.
     slugs: dict[str, tuple[str, ...]] | None = None
     left_out: list[str] = field(default_factory=list)
+    edges: Example | None = None  # with numbers at edges
+    dead: Sequence[Audited] = ()  # mutants that only the test of edges catches
 
     @property
     def rules(self) -> list[str]:
@@ -135,7 +138,7 @@ def _with_piece(draft: Draft, piece: str, path: Path, text: str, waiting_text: s
         title = _title(draft)
         return merging.with_exercise(path, text, draft.unit, name, title, new_unit=fresh)
     if piece == STUB:
-        stub = stub_of(source, draft.calls, draft.example, draft.rules)
+        stub = stub_of(source, draft.calls, draft.example, draft.edges, draft.rules)
         own = [*_dataclasses(draft, text), stub]
         needed = _needed_by("\n".join(own), source.imports)
         runs = [line for line in needed if "dataclasses" in line]  # a decorator is run

@@ -49,9 +49,17 @@ SENTENCES = {
 }
 
 
-def stub_of(source: Source, calls: Calls, example: Example | None, rules: Collection[str]) -> str:
+def stub_of(
+    source: Source,
+    calls: Calls,
+    example: Example | None,
+    edges: Example | None,
+    rules: Collection[str],
+) -> str:
     """The stub of a reference, with slots for what only a person can write."""
-    statement = _statement(source, calls, example, rules)
+    shown = [SLOTS["example"] if example is None else _shown(calls, example)]
+    shown += [] if edges is None else [_shown(calls, edges, AT_EDGES)]
+    statement = _statement(source, calls, "\n\n".join(shown), rules)
     node = source.node
     if isinstance(node, ast.FunctionDef):
         return "\n".join([*signature_of(node), *_quoted(statement, "    "), f"    {UNSOLVED}"])
@@ -73,9 +81,7 @@ def _quoted(statement: str, indent: str) -> list[str]:
     return textwrap.indent(text, indent).splitlines()
 
 
-def _statement(
-    source: Source, calls: Calls, example: Example | None, rules: Collection[str]
-) -> str:
+def _statement(source: Source, calls: Calls, example: str, rules: Collection[str]) -> str:
     trial, (called, signature) = calls.trial, calls.trial.signatures[-1]
     made = ""
     if trial.is_module:
@@ -98,7 +104,7 @@ def _statement(
         takes=_entries(source, calls, called, signature.parameters),
         returns=_filled(f"{_result(signature.returns)}: the result.", "    "),
         rules="\n".join(_filled(rule, "    ", "        ") for rule in (*ruled, SLOTS["rule"])),
-        example=SLOTS["example"] if example is None else _shown(calls, example),
+        example=example,
         source=SLOTS["source"],
     )
     return text.strip()
@@ -183,18 +189,21 @@ def _result(returns: Form) -> str:
 # --- the example ---------------------------------------------------------------------------------
 
 
-def _shown(calls: Calls, example: Example) -> str:
+AT_EDGES = "The result for equal numbers, and for numbers at an edge:"
+
+
+def _shown(calls: Calls, example: Example, title: str = "") -> str:
     """The example as a doctest."""
     trial = calls.trial
     given: dict[str, str] = {}
     for function, signature in trial.signatures:
         own = calls.needed(function, signature.parameters, example.case)
         given[function] = ", ".join(literal(example.arguments[function, p.name]) for p in own)
-    title = "Example: a small input."
     if not trial.is_module:
+        title = title or "Example: a small input."
         lines = [f">>> {trial.name}({given[trial.name]})"]
     else:
-        title = f"Example: all weights are {WEIGHT}."
+        title = title or f"Example: all weights are {WEIGHT}."
         more = ".eval()" if trial.evaluates else ""
         lines = [
             f">>> layer = {trial.name}({given['__init__']}){more}",

@@ -7,14 +7,15 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grader.author.scaffold.kinds import Kind, as_argument
+from grader.author.scaffold.kinds import Kind, as_argument, is_wide
+from grader.author.scaffold.source import defaults_of, methods
 from grader.course.contract import (
     Binding,
     Contract,
@@ -89,6 +90,11 @@ class Trial:
         """Whether an int is the size of a dimension."""
         return parameter.kind == "int" and parameter.name in names_of_sizes(self.contract)
 
+    def drawn_as(self, change: Callable[[Kind], Kind]) -> Trial:
+        """The trial with another kind in place of each."""
+        kinds = {key: tuple(map(change, some)) for key, some in self.kinds.items()}
+        return replace(self, kinds=kinds)
+
     # --- running ---------------------------------------------------------------------------------
 
     def arguments(
@@ -97,10 +103,11 @@ class Trial:
         """Draw the arguments of a case."""
         found: dict[Key, Any] = {}
         for key, parameter in self.parameters:
-            drawn = [
-                as_argument(spec, kind.draw(make, shape_of(spec, case.sizes), case.sizes, dtype))
-                for spec, kind in zip(specs_drawn(parameter), self.kinds.get(key, ()), strict=False)
-            ]
+            drawn = []
+            for spec, kind in zip(specs_drawn(parameter), self.kinds.get(key, ()), strict=False):
+                own = torch.float64 if is_wide(spec) else dtype
+                shape = shape_of(spec, case.sizes)
+                drawn.append(as_argument(spec, kind.draw(make, shape, case.sizes, own)))
             if drawn:
                 found[key] = whole_of(parameter, drawn, self.domains.get(key, (None,))[0])
             elif self.is_size(parameter):
@@ -117,7 +124,7 @@ class Trial:
     ) -> Any:
         """Call the reference; raise `Refused` if it raises, or gives NaN or nothing."""
         (first, call), *rest = self.signatures
-        made = [arguments[first, parameter.name] for parameter in call.parameters]
+        made = _given(arguments, first, call)
         torch.manual_seed(0)
         try:
             with warnings.catch_warnings(action="ignore"):
@@ -129,8 +136,7 @@ class Trial:
                     else:
                         weights(result)
                     result.train(not self.evaluates).to(dtype)
-                    given = [arguments[function, one.name] for one in signature.parameters]
-                    result = result(*given)
+                    result = result(*_given(arguments, function, signature))
         except Exception as error:
             raise Refused(f"{type(error).__name__}: {error}") from None
         if any(bool(tensor.isnan().any()) for tensor in tensors_in(result)):
@@ -254,6 +260,44 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
         yield from tensors_in(list(value.values()))
     elif (record := fields_of(value)) is not None:
         yield from tensors_in(record[1])
+
+
+def _given(arguments: Mapping[Key, Any], function: str, signature: Signature) -> list[Any]:
+    """The arguments of a function; the last may be left to their defaults."""
+    keys = [(function, parameter.name) for parameter in signature.parameters]
+    return [arguments[key] for key in keys if key in arguments]
+
+
+def _needed(trial: Trial, arguments: Mapping[Key, Any]) -> Mapping[Key, Any]:
+    """The arguments up to the last that is not its default, as a test passes them."""
+    needed = dict(arguments)
+    functions = dict(methods(trial.definition))
+    for function, signature in trial.signatures:
+        defaults = defaults_of(functions[function])
+        for parameter in reversed(signature.parameters):
+            key = (function, parameter.name)
+            if not parameter.optional or specs_drawn(parameter):
+                break
+            if needed[key] != defaults[parameter.name]:
+                break
+            del needed[key]
+    return needed
+
+
+def differs(
+    trial: Trial,
+    wrong: Any,
+    arguments: Mapping[Key, Any],
+    weights: Callable[[nn.Module], object] | None = None,
+) -> bool:
+    """Whether another definition gives another result than the reference, or raises."""
+    arguments = _needed(trial, arguments)
+    right = trial.call(copy.deepcopy(arguments), weights=weights)
+    try:
+        other = replace(trial, definition=wrong).call(copy.deepcopy(arguments), weights=weights)
+    except Refused:
+        return True
+    return not same(other, right)
 
 
 def same(one: Any, other: Any, within: Tolerance | None = None) -> bool:
