@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from grader.author.spots import Spot, form_of, number_of, spots_in
+from grader.wire.changes import LINKS, NEIGHBOURS, OPPOSITES, SIBLINGS, TRANSPOSES
 
 
 @dataclass(frozen=True)
@@ -134,17 +135,6 @@ def flags(place: Spot) -> Iterator[str]:
 
 # --- operators: arithmetic and logic -------------------------------------------------------------
 
-NEIGHBOURS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.GtE),
-    ast.Gt: (ast.GtE, ast.Lt), ast.GtE: (ast.Gt, ast.LtE),
-    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
-}  # fmt: skip
-OPPOSITES: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mod, ast.Mod: ast.FloorDiv,
-}  # fmt: skip
-
 
 def comparisons(place: Spot) -> Iterator[str]:
     """Replace a comparison by a similar comparison: ``<`` by ``<=`` or ``>``, ``==`` by ``!=``."""
@@ -184,25 +174,7 @@ def arithmetic(place: Spot) -> Iterator[str]:
 
 # --- operators: calls ----------------------------------------------------------------------------
 
-# Functions and methods whose call can be replaced by its input.
-LINKS = frozenset({
-    "abs", "amax", "clone", "contiguous", "detach", "exp", "expand", "flatten", "float", "log",
-    "masked_fill", "max", "mean", "permute", "relu", "removesuffix", "repeat", "reshape", "softmax",
-    "squeeze", "sqrt", "sum", "swapaxes", "t", "to", "transpose", "tril", "triu", "type_as",
-    "unsqueeze", "view",
-})  # fmt: skip
-SIBLINGS = {
-    "amax": ("amin", "sum"), "amin": ("amax",), "arange": ("ones", "zeros"), "argmax": ("argmin",),
-    "cat": ("stack",), "dot": ("add",), "exp": ("exp2", "log"), "log": ("exp",),
-    "log_softmax": ("softmax",), "masked_fill": ("masked_fill_",), "max": ("min",),
-    "maximum": ("minimum",), "mean": ("sum",), "min": ("max",), "ModuleList": ("Sequential",),
-    "new_ones": ("new_zeros",), "new_zeros": ("new_ones",), "ones": ("zeros", "eye"),
-    "rand": ("zeros", "ones"), "randn": ("zeros", "rand"), "removesuffix": ("removeprefix",),
-    "softmax": ("log_softmax",), "sqrt": ("square",), "stack": ("cat",), "sum": ("mean",),
-    "tril": ("triu",), "triu": ("tril",), "zeros": ("ones",),
-}  # fmt: skip
 SYMMETRIC = frozenset({"add", "dot", "maximum", "minimum", "mul", "swapaxes", "transpose"})
-TRANSPOSES = frozenset({"T", "mT", "H", "mH"})
 
 
 def links(place: Spot) -> Iterator[str]:

@@ -48,10 +48,10 @@ class _Words:
 
     def _axis_in(self, number: int, axis: int) -> str:
         specs = self._signature.parameters[number].specs
-        return _label(specs[0] if specs else None, axis)
+        return label_of(specs[0] if specs else None, axis)
 
     def _axis_out(self, axis: int) -> str:
-        return _label(next(specs_of(self._signature.returns), None), axis)
+        return label_of(next(specs_of(self._signature.returns), None), axis)
 
     def _of(self, *kinds: Kind) -> list[Fact]:
         return sorted(fact for fact in self.wrong if fact.kind in kinds)
@@ -77,10 +77,10 @@ class _Words:
         for fact in self._of("sums"):
             (axis,) = fact.at
             if self.ours[fact]:
-                out = _axis(self._axis_out(axis))
+                out = axis_named(self._axis_out(axis))
                 yield f"Along {out}, your result does not sum to one; it should."
             elif not any(self.ours.get(Fact("sums", at=(a,))) for a in range(-9, 0)):
-                out = _axis(self._axis_out(axis))
+                out = axis_named(self._axis_out(axis))
                 yield f"Along {out}, your result sums to one; it should not."
         if self._of("bounded") and self.ours[Fact("bounded")]:
             yield "Your result has negative numbers; a right result has none here."
@@ -223,7 +223,7 @@ class _Words:
                 )
 
 
-def _label(spec: TensorSpec | None, axis: int) -> str:
+def label_of(spec: TensorSpec | None, axis: int) -> str:
     """The name of the axis with this negative index; `LEADING` in or before a variadic group."""
     if spec is not None and spec.dimensions and -axis <= len(spec.dimensions):
         dimension = spec.dimensions[axis]
@@ -232,7 +232,8 @@ def _label(spec: TensorSpec | None, axis: int) -> str:
     return LEADING
 
 
-def _axis(label: str) -> str:
+def axis_named(label: str) -> str:
+    """An axis in a sentence."""
     return label if label == LEADING else f"`{label}`"
 
 
@@ -240,8 +241,8 @@ def _at(position: int, label: str) -> str:
     """A place along an axis: "at position 2 of `tokens`", "in row 1 of the batch"."""
     if label == BATCH:
         return f"in row {position} of the batch"
-    return f"at position {position} of {_axis(label)}"
+    return f"at position {position} of {axis_named(label)}"
 
 
 def _along(label: str) -> str:
-    return "of the batch" if label == BATCH else f"along {_axis(label)}"
+    return "of the batch" if label == BATCH else f"along {axis_named(label)}"

@@ -122,15 +122,20 @@ class Desk:
 
     @contextmanager
     def seat(
-        self, submission: Submission, exercises: Sequence[str] | None = None
+        self,
+        submission: Submission,
+        exercises: Sequence[str] | None = None,
+        *,
+        probes: bool = False,
     ) -> Iterator[Seat]:
         """Open a jail for a submission; close the jail at the end of the ``with`` block.
 
-        Without `exercises`, the seat lists the definitions of all exercises.
+        Without `exercises`, the seat lists the definitions of all exercises. `probes` says whether
+        the text has probes, see `grader.questions`.
         """
         wanted = [w for w in self.wanted if exercises is None or w.name in exercises]
         others = tuple(w for w in self.wanted if w not in wanted)
-        opening = wire.Open(submission.sources, tuple(wanted), others=others)
+        opening = wire.Open(submission.sources, tuple(wanted), others=others, probes=probes)
         asked = self.tests if exercises is None else exercises
         # `grade_exercises` begins with this exercise, so the first process is made for it.
         first = min(asked, key=self.forbidden.__getitem__, default="")

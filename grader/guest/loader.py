@@ -192,6 +192,10 @@ class LoadedSubmission:
                 raise makers[0].error or AttributeError(name)
         return file.namespace[name]
 
+    def is_exercise(self, name: str) -> bool:
+        """Whether the course has an exercise of this name."""
+        return name in self._unit_of
+
     def named(self, name: str, module: str | None) -> Any:
         """The value of a name, in the file that is imported as `module`, or in another file.
 

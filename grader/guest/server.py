@@ -25,6 +25,7 @@ from grader import wire
 from grader.guest.loader import LoadedSubmission, NotBound, install
 from grader.guest.operands import operands_of
 from grader.guest.operations import ForbiddenOperation, forbid
+from grader.guest.sites import PROBE, sites_of
 from grader.guest.trace import (
     Record,
     called_at,
@@ -80,6 +81,8 @@ def _yielded(items: list[Any]) -> Iterator[Any]:
 
 SLOTS = ("_parameters", "_buffers")
 MAX_NAMES = 500  # names of torch functions in the report of a call
+MAX_SEEN = 300  # values that probes see in a call
+MAX_NUMBERS = 200  # of a tensor that a probe sees
 
 
 class Prints(io.TextIOBase):
@@ -127,16 +130,20 @@ class Guest:
         self.submission: LoadedSubmission | None = None
         self.kept: dict[int, Any] = {}
         self._seed = 0  # the seed for the next call's random numbers
+        self._seen: list[wire.Seen] = []  # the values that probes saw in the running call
         self._failures: list[BaseException] = []  # exceptions of torch in the running call
         self._gone: frozenset[str] = frozenset()  # torch functions removed from this process
 
     def answer(self, request: wire.Request) -> wire.Reply:
         """Execute a request; exceptions of student code become `Raised`."""
         match request:
-            case wire.Open(sources, wanted, forbidden, others, checks):
+            case wire.Open(sources, wanted, forbidden, others, checks, _):
                 self._gone = forbid(forbidden if self._take_away else ())
                 self.submission = LoadedSubmission(sources, wanted, others, checks=checks)
                 self._definition = self.submission.definition
+                if request.probes:
+                    for file in self.submission.files:
+                        file.namespace[PROBE] = self._probe
                 listing = self.submission.listing()
                 install(self.submission)
                 return listing
@@ -185,6 +192,9 @@ class Guest:
                 return describe_module(self.kept[handle], self._pack if values else None)
             case wire.Backward(result, gradients):
                 return self._backward(result, gradients, uses)
+            case wire.Locate(name):
+                assert self.submission is not None
+                return wire.Located(sites_of(self.submission, name))
 
     # --- calls -----------------------------------------------------------------------------------
 
@@ -214,6 +224,7 @@ class Guest:
             frozenset(call.altered),
             failures=self._failures,
         )
+        self._seen.clear()
         elsewhere = any(tensor.device.type != self._device for tensor in passed.leaves)
         handed = [
             _yielded(value) if isinstance(sent, wire.Batches) else value
@@ -249,6 +260,7 @@ class Guest:
             changed=[n for n, pair in enumerate(pairs) if self._changed(*pair)],
             operations=operations,
             functions=functions,
+            seen=[*self._seen],
             models=models,
         )
         if call.keep_graph:
@@ -257,6 +269,12 @@ class Guest:
                 list(payload.tensors_of(value)), passed.leaves, parameters, frozenset(call.watch)
             )
         return reply
+
+    def _probe(self, number: int, value: Any) -> Any:
+        """Keep a value of a probed text for the reply, and return it."""
+        if len(self._seen) < MAX_SEEN:
+            self._seen.append(wire.Seen(number, payload.pack(value, self._pack_few)))
+        return value
 
     def _class(self, name: str, target: Any) -> Any:
         """The dataclass that the code of a function or module calls by this name."""
@@ -318,6 +336,11 @@ class Guest:
 
     def _pack(self, tensor: Tensor) -> wire.TensorData:
         return payload.pack_tensor(tensor, home=self._device)
+
+    def _pack_few(self, tensor: Tensor) -> wire.TensorData:
+        """A tensor with its numbers if they are few; else on the device meta."""
+        few = tensor.numel() <= MAX_NUMBERS and tensor.device.type == self._device
+        return self._pack(tensor if few else tensor.to("meta"))
 
     def _unpack(self, data: wire.TensorData) -> Tensor:
         tensor = payload.unpack_tensor(data)

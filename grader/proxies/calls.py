@@ -176,7 +176,7 @@ class Calls:
             self.seen.results.append(msgspec.structs.replace(outcome, operands={}, caller=None))
         elif isinstance(outcome, wire.Gradients):
             self.seen.results += outcome.inputs
-        if not isinstance(outcome, wire.Done):
+        if not isinstance(outcome, wire.Done | wire.Located):
             for use in outcome.uses[: wire.MAX_USES]:
                 self.note_use(exercise, use.function, use.place)
         return outcome

@@ -167,6 +167,7 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
     forbidden: tuple[str, ...] = ()  # torch functions to remove from this process
     others: tuple[Wanted, ...] = ()  # not listed; found only when other code needs them
     checks: bool = True  # whether to run statements that only check or print: see `checks`
+    probes: bool = False  # whether the text has probes: see `sites`
 
 
 class Seed(msgspec.Struct, frozen=True, tag="seed"):
@@ -219,6 +220,12 @@ class Describe(msgspec.Struct, frozen=True, tag="describe"):
     values: bool = False
 
 
+class Locate(msgspec.Struct, frozen=True, tag="locate"):
+    """List the sites of an answer, which questions are about; the outcome is `Located`."""
+
+    name: str
+
+
 class Backward(msgspec.Struct, frozen=True, tag="backward"):
     """Run the backward pass from gradients of a kept result; the outcome is `Gradients`."""
 
@@ -226,7 +233,7 @@ class Backward(msgspec.Struct, frozen=True, tag="backward"):
     gradients: list[TensorData | None]
 
 
-Call = Seed | Invoke | Assign | Convert | Describe | Backward
+Call = Seed | Invoke | Assign | Convert | Describe | Backward | Locate
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
@@ -270,6 +277,31 @@ def lines_around(place: Place, sources: Iterable[SourceText]) -> list[str]:
     return []
 
 
+class Site(msgspec.Struct, frozen=True):
+    """A piece of an answer's text: a value on the way, or a place that can be changed.
+
+    Columns are counted in characters, from 0.
+    """
+
+    kind: Literal["value", "leave out", "change"]
+    place: Place  # of the first line
+    start: int  # the column of the first character
+    end_line: int
+    end: int  # the column after the last character
+    text: Text  # what stands there
+    new: Text = ""  # what a change puts there
+    statement: Text = ""  # the first line of the statement around
+    name: Name = ""  # the name that the value is bound to
+    loops: bool = False  # whether the site is in a loop
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A value that a probe has seen: the number of the probe, and the value."""
+
+    probe: int
+    value: Value
+
+
 class Use(msgspec.Struct, frozen=True):
     """A call of a watched torch function, with the line of the submission that made it."""
 
@@ -297,6 +329,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     changed: Annotated[list[int], _few] = []  # numbers of the arguments that were changed
     operations: Operations | None = None
     functions: Annotated[list[Name], _few] = []  # names of all torch functions called
+    seen: Annotated[list[Seen], _few] = []  # the values that probes saw, in order
     # The `ModelData` among the arguments, as they are after the call.
     models: Annotated[list[ModelState], msgspec.Meta(max_length=MAX_MODELS)] = []
 
@@ -347,11 +380,17 @@ class Gradients(msgspec.Struct, frozen=True, tag="gradients"):
     uses: Annotated[list[Use], _few] = []
 
 
+class Located(msgspec.Struct, frozen=True, tag="located"):
+    """The sites of an answer, in the order of its text."""
+
+    sites: Annotated[list[Site], _few]
+
+
 class Done(msgspec.Struct, frozen=True, tag="done"):
     """The call succeeded and has no result."""
 
 
-Outcome = Returned | Raised | Structure | Gradients | Done
+Outcome = Returned | Raised | Structure | Gradients | Located | Done
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -443,7 +482,7 @@ def _refuse_many_and_deep(reply: Reply) -> None:
     layer: list[Value] = []
     for outcome in reply.outcomes if isinstance(reply, Outcomes) else ():
         if isinstance(outcome, Returned):
-            layer.append(outcome.value)
+            layer += [outcome.value, *(seen.value for seen in outcome.seen)]
         elif isinstance(outcome, Gradients):
             layer += outcome.inputs
     for _ in range(MAX_DEPTH + 2):

@@ -1,0 +1,48 @@
+"""A question, and whether a reply is right."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from grader.wire import Place
+
+Kind = Literal["shape", "leave out", "change", "line", "number", "rows"]
+RUNNABLE = ("shape", "number", "rows")  # running the unchanged answer shows the reply
+CLOSE = 0.0051  # a typed number is right if it is rounded to two digits
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question about an answer; the reply is a choice, or is typed."""
+
+    kind: Kind
+    exercise: str
+    text: str
+    lines: list[Place]  # the student's lines that it is about
+    reply: str
+    ran: str  # what was run, and seen
+    follow_up: str  # what an examiner may ask next
+    choices: list[str] = []  # empty: the reply is typed
+    instead: list[str] = []  # the changed lines
+
+    @property
+    def runnable(self) -> bool:
+        """Whether running the unchanged answer shows the reply."""
+        return self.kind in RUNNABLE
+
+    def is_right(self, typed: str) -> bool:
+        """Whether a typed reply is right: a letter or the text of a choice, a shape, a number."""
+        typed = typed.strip()
+        if self.choices:
+            number = "abcdefgh".find(typed.lower().rstrip(").")) if typed else -1
+            return typed == self.reply or (
+                0 <= number < len(self.choices) and self.choices[number] == self.reply
+            )
+        if self.kind == "shape":
+            return re.findall(r"\d+", typed) == re.findall(r"\d+", self.reply)
+        try:
+            return abs(float(typed.replace(",", ".")) - float(self.reply)) <= CLOSE
+        except ValueError:
+            return False

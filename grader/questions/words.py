@@ -1,0 +1,113 @@
+"""Says in a sentence how a changed answer behaves differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from grader.course.contract import Contract
+from grader.course.forms import specs_of
+from grader.feedback.behaviour import BATCH, LEADING, axis_named, label_of
+from grader.proxies.facts import Fact, Facts
+
+# The kinds of facts, the most telling first.
+ORDER = (
+    "repeats", "repeats in training", "sums", "reaches", "heeds", "gradient", "weights", "bounded",
+    "shift", "scale", "lift", "double",
+)  # fmt: skip
+
+
+def sentences_about(contract: Contract, before: Facts, after: Facts) -> list[str]:
+    """How the behaviour `after` a change differs from that `before`, the most telling first."""
+    changed = {
+        fact: after[fact] for fact in before if after.get(fact, before[fact]) != before[fact]
+    }
+    return list(dict.fromkeys(_sentences(contract, before, changed)))
+
+
+def false_sentences(contract: Contract, before: Facts, after: Facts) -> list[str]:
+    """Sentences about changes of behaviour that did not happen."""
+    same = {fact: not holds for fact, holds in before.items() if after.get(fact) == holds}
+    true = set(sentences_about(contract, before, after))
+    found = dict.fromkeys(_sentences(contract, before, same, whole=True))
+    return [sentence for sentence in found if sentence not in true]
+
+
+def _sentences(
+    contract: Contract, before: Facts, changed: Mapping[Fact, bool], *, whole: bool = False
+) -> Iterator[str]:
+    signature = contract.forward or contract.call
+    out = next(specs_of(signature.returns), None)
+
+    def argument(fact: Fact) -> str:
+        return f"`{signature.parameters[fact.argument].name}`"
+
+    for kind in ORDER:
+        of_kind = {fact: holds for fact, holds in sorted(changed.items()) if fact.kind == kind}
+        if kind == "reaches":
+            yield from _reaching(contract, before, of_kind, whole=whole)
+            continue
+        for fact, holds in of_kind.items():
+            match kind:
+                case "repeats" if not holds:
+                    yield "Two equal calls give different results."
+                case "repeats in training":
+                    how = "the same result" if holds else "different results"
+                    yield f"In training mode, two equal calls give {how}."
+                case "sums":
+                    label = label_of(out, fact.at[0])
+                    if label != LEADING:
+                        never = "" if holds else "no longer "
+                        yield f"Along {axis_named(label)}, the result {never}sums to one."
+                case "heeds":
+                    now = "now" if holds else "no longer"
+                    yield f"The result {now} depends on {argument(fact)}."
+                case "gradient" if not holds:
+                    yield f"No gradient reaches {argument(fact)} any more."
+                case "weights" if not holds:
+                    yield "A parameter of the module gets no gradient."
+                case "bounded":
+                    yield f"The result has {'no' if holds else 'also'} negative numbers."
+                case "shift" | "scale":
+                    how = "Adding a constant to" if kind == "shift" else "Doubling"
+                    now = "no longer" if holds else "now"
+                    yield f"{how} {argument(fact)} {now} changes the result."
+                case "lift" | "double":
+                    how = "Adding a constant to" if kind == "lift" else "Doubling"
+                    does = "adds it to the result" if kind == "lift" else "doubles the result"
+                    never = "" if holds else " no longer"
+                    yield f"{how} {argument(fact)}{never} {does}."
+
+
+def _reaching(
+    contract: Contract, before: Facts, changed: Mapping[Fact, bool], *, whole: bool
+) -> Iterator[str]:
+    """Sentences on which positions of an argument the result depends."""
+    signature = contract.forward or contract.call
+    out = next(specs_of(signature.returns), None)
+    groups = dict.fromkeys((f.argument, f.at[0], f.at[2]) for f in changed)
+    for number, axis, over in groups:
+        parameter = signature.parameters[number]
+        inward = label_of(parameter.specs[0] if parameter.specs else None, axis)
+        outward = label_of(out, over)
+        if inward != outward or LEADING in (inward, outward):
+            continue
+        was = {
+            (f.at[1], f.at[3]): holds
+            for f, holds in before.items()
+            if f.kind == "reaches" and (f.argument, f.at[0], f.at[2]) == (number, axis, over)
+        }
+        now = was | {
+            (f.at[1], f.at[3]): holds
+            for f, holds in changed.items()
+            if (f.argument, f.at[0], f.at[2]) == (number, axis, over)
+        }
+        later = any(was[pair] for pair in was if pair[0] > pair[1])
+        if inward == BATCH:
+            if not any(was[pair] for pair in was if pair[0] != pair[1]) and any(
+                now[pair] for pair in now if pair[0] != pair[1]
+            ):
+                yield "Rows of the batch mix."
+        elif not later and any(now[pair] for pair in now if pair[0] > pair[1]):
+            yield f"A position of the result depends on later positions of `{parameter.name}`."
+        elif not whole and later and not any(now[pair] for pair in now if pair[0] > pair[1]):
+            yield f"No position of the result depends on later positions of `{parameter.name}`."
