@@ -30,7 +30,7 @@ ROOMS = (
     *("records", "wire"),
     *("course", "guest", "sandbox"),
     *("mistakes", "unsandboxed", "proxies", "feedback", "intake"),
-    *("testing", "grades", "grading"),
+    *("testing", "grades", "grading", "questions"),
     *("run", "report", "inspection", "pytest_plugin"),
     *("student", "author", "release"),
     *("lms", "mine"),
