@@ -4,7 +4,8 @@ The engine knows no exercise by name. It reads a course folder (``course.toml``,
 references, hidden tests) at run time. ``grader/README.md`` lists the engine's folders.
 
 In a notebook, ``grader.check("softmax_naive")`` checks the answer in its cells,
-``grader.hint("softmax_naive")`` gives the next hint, and ``grader.heatmap(weights)`` shows a
+``grader.hint("softmax_naive")`` gives the next hint, ``grader.ask("softmax_naive")`` asks questions
+about a solved answer, and ``grader.heatmap(weights)`` shows a
 matrix. ``grader.experiment("saturation")`` runs an experiment. ``grader.list()``,
 ``grader.pack()`` and ``grader.play("addition")`` do the same as the commands of these names.
 """
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
     from grader.playing.notebook import play
     from grader.student.heatmap import heatmap
-    from grader.student.notebook import check, experiment, hint, pack
+    from grader.student.notebook import ask, check, experiment, hint, pack
     from grader.student.notebook import list_ as list
 
 __version__ = "0.1.0"
-__all__ = ["check", "experiment", "heatmap", "hint", "list", "pack", "play"]
+__all__ = ["ask", "check", "experiment", "heatmap", "hint", "list", "pack", "play"]
 
 
 def __getattr__(name: str) -> "Any":

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 ROOM = __package__
 # In the order of the help, within each heading.
 MODULE_OF = {
-    "check": "student", "list": "student", "hint": "student", "after": "student",
+    "check": "student", "list": "student", "hint": "student", "ask": "student", "after": "student",
     "look": "student", "try": "student", "play": "play", "reset": "student", "run": "student",
     "pack": "student",
     "watch": "student", "mcp": "student", "init": "init",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ from grader.student.standing import standing_of
 if TYPE_CHECKING:
     from grader.feedback.verdict import Verdict
     from grader.student.reward import Reward
+    from grader.unsandboxed.worker import BackendName
 
 
 NO_LIMIT = "loading torch; your code runs without a time limit, and Ctrl-C shows the current line"
@@ -232,10 +234,11 @@ def list_(
                 "state": standing.state(name),
                 "hints": len(exercise.hints),
                 "hints_read": progress.hints.get(name, 0),
+                "questions_right": replies.right if replies is not None else None,
                 "asked": name in opened.asked,
             }
             for name in chosen
-            for exercise in [opened.exercises[name]]
+            for exercise, replies in [(opened.exercises[name], progress.asked.get(name))]
         ]
         print(json.dumps(rows))
         return
@@ -272,6 +275,64 @@ def hint(
     console.print(given.text, markup=False)
     another = f"the next hint: grader hint {name}" if given.level < given.of else LAST_HINT
     console.print(f"[dim]{another}; {FREE}[/dim]")
+
+
+@app.command(cls=StudentCommand, rich_help_panel=STUDENTS, epilog="Example: grader ask {exercise}")
+def ask(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            callback=name_of_unit,
+            autocompletion=exercises,
+            help="An exercise that you have solved (default: the last one not asked about).",
+        ),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Other questions than the last time.")
+    ] = False,
+    backend: BackendOption = "auto",
+    course: CourseOption = None,
+) -> None:
+    """Ask yourself why your answer works: questions about your own lines.
+
+    The replies were found by running your answer with small changes. It is practice: progress.txt
+    counts right replies, and they earn no points. Type a letter, a shape or a number.
+    """
+    from grader.student.asking import exercise_to_ask
+
+    opened = students_course(course)
+    opened.require_answers()
+    lesson = Lesson(opened)
+    chosen = exercise_to_ask(lesson.standing, name)
+    seed = secrets.token_hex(4) if again else ""
+    _converse(Console(highlight=False), lesson, chosen, backend, seed)
+
+
+def _converse(console: Console, lesson: Lesson, name: str, backend: BackendName, seed: str) -> None:
+    """Ask the questions about an answer in the terminal."""
+    from grader.feedback import terminal
+    from grader.intake.own import read_answers
+    from grader.student.checking import open_checker
+
+    with terminal.waiting(f"running your answer to {name} with small changes"):
+        from grader.student.asking import YOUR_REPLY, hold, questions_on, summary
+
+        with open_checker(lesson.course, [name], backend=backend) as checker:
+            submission = read_answers(lesson.course.folder, lesson.course)
+            questions = questions_on(checker.desk, submission, name, seed)
+
+    def tell(text: str) -> None:
+        terminal.print_plain(console, text)
+
+    try:
+        right = hold(lesson, name, questions, tell, lambda: input(YOUR_REPLY))
+    except EOFError:
+        raise CallError("the replies ended before the last question; nothing is recorded") from None
+    _warn(lesson)
+    print(f"\n{summary(name, right, len(questions))}")
+    if not seed:
+        print(f"other questions: grader ask {name} --again")
 
 
 @app.command(

@@ -210,6 +210,11 @@ class CourseFile(_Table, frozen=True):
     manual: tuple[Question, ...] = ()
     term: TermTable = TermTable()
     zone: Annotated[str, _ZONE] = ""
+    questions: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=9),
+        about("How many questions `grader ask` asks about a solved answer; 0 turns it off."),
+    ] = 3
     assigned: Annotated[
         str, about("In a student's bundle: the assignment for which it was released.")
     ] = ""

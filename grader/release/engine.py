@@ -14,7 +14,7 @@ from grader.records.files import files_in
 FOR_STUDENTS = (
     *("__init__", "__main__", "testing", "mine", "pytest_plugin"),
     *("records", "wire", "course", "guest", "sandbox", "mistakes", "unsandboxed", "proxies"),
-    *("feedback", "intake", "grading", "inspection", "student", "playing"),
+    *("feedback", "intake", "grading", "questions", "inspection", "student", "playing"),
     *(
         "cli.app",
         "cli.commands",

@@ -29,7 +29,7 @@ class Checker:
     """Runs public tests on one student's answers; each check reads the files again."""
 
     def __init__(self, desk: Desk, names: Sequence[str], answers: Path) -> None:
-        self._desk = desk
+        self.desk = desk
         self._names = names
         self._answers = answers
 
@@ -38,13 +38,13 @@ class Checker:
 
         Raises `CallError` if there is nothing to check.
         """
-        submission = read_answers(self._answers, self._desk.course)
-        chosen = self._desk.course.select(names or self._names)
-        return check_exercises(self._desk, submission, chosen, self._solved())
+        submission = read_answers(self._answers, self.desk.course)
+        chosen = self.desk.course.select(names or self._names)
+        return check_exercises(self.desk, submission, chosen, self._solved())
 
     def _solved(self) -> frozenset[str]:
         """The exercises that the student has solved before; none for answers in another folder."""
-        folder = self._desk.course.folder
+        folder = self.desk.course.folder
         if self._answers.resolve() == folder:
             with suppress(CallError):  # without progress, checks still work
                 return read_progress(folder).solved
@@ -144,9 +144,7 @@ class Checks:
         # Compute digests before the check: a save in between then makes an answer "changed".
         digests = digests_of(self._course)
         try:
-            if self._checker is None:
-                self._checker = self._stack.enter_context(self._open())
-            return self._checker.check(names), digests
+            return self.checker().check(names), digests
         except CallError:
             raise
         except StudentLost as error:
@@ -157,6 +155,12 @@ class Checks:
                 str(error) if isinstance(error, HostFault) else f"{type(error).__name__}: {error}"
             )
             raise HostFault(FAULT.format(what)) from None
+
+    def checker(self) -> Checker:
+        """The open checker; opens it at the first call."""
+        if self._checker is None:
+            self._checker = self._stack.enter_context(self._open())
+        return self._checker
 
     def close(self) -> None:
         """Close the checker, if one is open."""

@@ -18,6 +18,7 @@ from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
 from grader.student.answers import UNKNOWN, Digests, definitions, digests_of
 from grader.student.progress import (
+    Asked,
     LastCheck,
     Progress,
     last_checks,
@@ -142,6 +143,16 @@ class Lesson:
         level = min(self.standing.progress.hints.get(name, 0) + 1, len(hints))
         self._record(hints={name: level})
         return Hint(name, level, len(hints), hints[level - 1])
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def asked(self, name: str, right: int, of: int, digest: str) -> None:
+        """Record how many replies to questions about an answer were right."""
+        self._record(asked={name: Asked(right, of, digest)})
+
+    def refresh(self) -> None:
+        """Read the progress again, which another command may have changed."""
+        self._record()
 
     def _record(self, **news: Any) -> None:
         try:

@@ -51,6 +51,8 @@ def listed(names: Sequence[str], standing: Standing) -> Iterator[Text]:
             note = note_of(exercise.name, standing)
             read = standing.progress.hints.get(exercise.name, 0)
             hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
+            if (asked := standing.progress.asked.get(exercise.name)) is not None:
+                hints += f"  (questions: {asked.right} of {asked.of})"
             other = "" if exercise.name in course.asked else "  (not asked)"
             yield Text.assemble(
                 (f" {sign} ", color),

@@ -7,6 +7,7 @@ grading does. Therefore an answer cannot harm the notebook's kernel.
 from __future__ import annotations
 
 import atexit
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from grader.records.faults import CallError
 from grader.records.grade import BASES, EXISTS, SIGNATURE, ExerciseResult
 from grader.student import packing
 from grader.student.answers import Digests, digests_of
+from grader.student.asking import YOUR_REPLY, exercise_to_ask, hold, questions_on, summary
 from grader.student.cells import Cells, cells_of, running_shell
 from grader.student.checking import check_exercises
 from grader.student.lesson import ALL_SOLVED, FREE, LAST_HINT, Lesson, closing
@@ -53,6 +55,7 @@ NO_CELLS = (
     "grader.check reads a notebook's cells, and there are none here: in a terminal, type "
     "grader check {}"
 )
+NO_REPLIES = "there is no field for replies here: in a terminal, type grader ask {}"
 NO_COURSE = (
     "there is no course.toml in {here} or in a folder above: name the course's folder, as in "
     'grader.check(..., course="path/to/exercises")'
@@ -226,6 +229,41 @@ def _hint(course: Course, name: str | None) -> Hint:
         raise CallError(ALL_SOLVED)
     given = lesson.hint(name)
     return Hint(given.name, given.level, given.of, given.text, lesson.unrecorded)
+
+
+# --- questions -----------------------------------------------------------------------------------
+
+
+def ask(
+    name: str | Callable[..., Any] | None = None,
+    *,
+    again: bool = False,
+    course: str | Path | None = None,
+) -> Lines:
+    """Ask questions about a solved answer in the notebook's cells, one after another.
+
+    Without a name, they are about the exercise that was solved last. With `again`, they are others
+    than the last time. The progress file records how many replies were right. Raises `CallError` if
+    the exercise is not solved.
+    """
+    asked = getattr(name, "__name__", "") if callable(name) else name
+    try:
+        desk, cells = _desks.at(found_course(course)), cells_of(running_shell())
+        lesson = Lesson(desk.course, digests_of(desk.course, cells.ran))
+        chosen = exercise_to_ask(lesson.standing, asked)
+        submission = Submission("you", cells.sources(desk.course))
+        with undisturbed():
+            seed = secrets.token_hex(4) if again else ""
+            questions = questions_on(desk, submission, chosen, seed)
+        try:
+            right = hold(lesson, chosen, questions, print, lambda: input(YOUR_REPLY))
+        except (EOFError, RuntimeError):  # this front end has no field for replies
+            raise CallError(NO_REPLIES.format(chosen)) from None
+        return Lines(summary(chosen, right, len(questions)))
+    except CallError as error:
+        raise NotChecked(str(error)) from None
+    except KeyboardInterrupt:
+        raise CheckStopped("stopped; nothing is recorded") from None
 
 
 # --- experiments ---------------------------------------------------------------------------------

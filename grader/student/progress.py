@@ -1,4 +1,4 @@
-"""A text file with a student's progress: the solved exercises, and the hints that were read.
+"""A text file with a student's progress: solved exercises, hints read, and questions answered.
 
 Each line is a fact that stays true. To merge two copies, put all their lines into one file, in any
 order. Git can do that, and the reader ignores its conflict markers. A second file, which need not
@@ -34,27 +34,41 @@ class LastCheck:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Questions about an answer: how many replies were right, and the answer's digest if known."""
+
+    right: int
+    of: int
+    digest: str = UNKNOWN
+
+
+@dataclass(frozen=True)
 class Progress:
     """A student's records, by exercise."""
 
     solved: frozenset[str] = frozenset()  # solved at some time; the present answer may fail
     hints: Mapping[str, int] = field(default_factory=dict)  # the number of hints that were read
     checked: Mapping[str, LastCheck] = field(default_factory=dict)  # the last checks, oldest first
+    asked: Mapping[str, Asked] = field(default_factory=dict)  # the best replies to questions
 
     def with_(
         self,
         solved: Iterable[str] = (),
         hints: Mapping[str, int] | None = None,
         checked: Mapping[str, LastCheck] | None = None,
+        asked: Mapping[str, Asked] | None = None,
     ) -> Progress:
-        """This progress with more records; of two numbers of hints, the higher number counts."""
+        """This progress with more records; the higher number of hints and right replies counts."""
         new = checked or {}
         ever = self.solved.union(solved, (name for name, check in new.items() if check.passed))
         levels = dict(self.hints)
         for name, level in (hints or {}).items():
             levels[name] = max(level, levels.get(name, 0))
+        replies = dict(self.asked)
+        for name, one in (asked or {}).items():
+            replies[name] = max(one, replies.get(name, one), key=lambda some: some.right)
         before = {name: check for name, check in self.checked.items() if name not in new}
-        return Progress(ever, levels, {**before, **new})
+        return Progress(ever, levels, {**before, **new}, replies)
 
 
 def read_progress(folder: Path) -> Progress:
@@ -69,6 +83,11 @@ def read_progress(folder: Path) -> Progress:
                 progress = progress.with_(solved=[name])
             case ["hint", name, level] if level.isascii() and level.isdigit():
                 progress = progress.with_(hints={name: int(level)})
+            case ["asked", name, right, of, *digests] if (right + of).isascii() and (
+                right.isdigit() and of.isdigit()
+            ):
+                one = Asked(int(right), int(of), "".join(digests[:1]))
+                progress = progress.with_(asked={name: one})
     for line in _lines_of(folder / CHECKED):
         match line.split():
             case ["passed" | "failed" as how, name, *digests]:
@@ -92,6 +111,7 @@ def record_progress(
     solved: Iterable[str] = (),
     hints: Mapping[str, int] | None = None,
     checked: Mapping[str, LastCheck] | None = None,
+    asked: Mapping[str, Asked] | None = None,
 ) -> Progress:
     """Add these records to the files in this folder, and return the whole progress.
 
@@ -99,8 +119,8 @@ def record_progress(
     `CallError` if a file cannot be read or written.
     """
     before = read_progress(folder)
-    after = before.with_(solved, hints, checked)
-    if (after.solved, after.hints) != (before.solved, before.hints):
+    after = before.with_(solved, hints, checked, asked)
+    if replace(after, checked={}) != replace(before, checked={}):
         _write(folder / FILE, [HEAD, *_lines(after)])
     if [*after.checked.items()] != [*before.checked.items()]:
         _write(folder / CHECKED, map(_check_line, after.checked, after.checked.values()))
@@ -128,6 +148,8 @@ def _lines(progress: Progress) -> Iterator[str]:
         yield f"solved {name}"
     for name, level in sorted(progress.hints.items()):
         yield f"hint {name} {level}"
+    for name, asked in sorted(progress.asked.items()):
+        yield f"asked {name} {asked.right} {asked.of} {asked.digest}".rstrip()
 
 
 def _check_line(name: str, check: LastCheck) -> str:

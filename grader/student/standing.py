@@ -39,6 +39,11 @@ class Standing:
         """Whether the present answer to an exercise is known to be right."""
         return self.state(name) == "solved"
 
+    def was_asked(self, name: str) -> bool:
+        """Whether questions about the present answer to an exercise were answered."""
+        asked = self.progress.asked.get(name)
+        return asked is not None and asked.digest in (UNKNOWN, self.digests.get(name))
+
     @property
     def next(self) -> str | None:
         """The next exercise: the first failing exercise, or else the next unsolved exercise.

@@ -17,8 +17,10 @@ from typing import Literal
 
 from grader.course.course import Course
 from grader.course.statements import statement
+from grader.intake.own import read_answers
 from grader.records.faults import CallError, HostFault
 from grader.student import reward
+from grader.student.asking import exercise_to_ask, in_words, questions_on
 from grader.student.checking import Checks, open_checker
 from grader.student.lesson import Lesson, closing
 from grader.student.listing import as_text, listed
@@ -88,6 +90,14 @@ class Tutor:
         """
         return self._answer(partial(self._after, name))
 
+    def question(self, name: str) -> str:
+        """Give a question about the student's own solved answer, without the reply.
+
+        The question was made by running the answer with small changes. The call fails until the
+        exercise is solved, and records nothing: `grader ask` does that.
+        """
+        return self._answer(partial(self._question, name))
+
     def show(self, name: str) -> str:
         """Show a trace of the student's own lines: inputs, shapes line by line, and prints."""
         return self._answer(partial(self._show, name))
@@ -124,6 +134,13 @@ class Tutor:
 
     def _after(self, name: str) -> str:
         return as_text(reward.in_lines(reward.after(standing_of(self.course), name)))
+
+    def _question(self, name: str) -> str:
+        standing = standing_of(self.course)
+        asked = exercise_to_ask(standing, name)
+        submission = read_answers(self.course.folder, self.course)
+        questions = questions_on(self._checks.checker().desk, submission, asked, "tutor")
+        return "\n".join(in_words(questions[0]))
 
     def _show(self, name: str) -> str:
         self.course.one(name, "one exercise can be shown at a time")
@@ -162,6 +179,8 @@ def server_of(tools: Tutor) -> MCPServer:
         tools.hint,
         tools.show,
     ]
+    if tools.course.file.questions:
+        given.append(tools.question)
     if "after" not in tools.course.lacking:
         given.append(tools.after)
     for tool in given:

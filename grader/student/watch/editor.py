@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from grader.records.faults import CallError
 
 PLUS_LINE = frozenset({"vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro"})
 GO_TO = frozenset({"code", "code-insiders", "codium"})  # editors that open their own window
+BACK = "\nEnter goes back to the exercise. "
 UNSET = "Which editor? Set VISUAL or EDITOR, for example: export EDITOR=nano"
 
 
@@ -74,3 +76,17 @@ def line_of(file: Path, name: str) -> int:
         return 1
     found = re.search(rf"^(def|class)\s+{re.escape(name)}\b", text, re.MULTILINE)
     return text.count("\n", 0, found.start()) + 1 if found else 1
+
+
+def ask(course: Path, name: str) -> str:
+    """Ask questions about an answer in the terminal, as ``grader ask`` does, and wait for the end.
+
+    Returns an empty text, or an error message.
+    """
+    command = (sys.executable, "-I", "-m", "grader", "ask", name, "--course", str(course))
+    try:
+        subprocess.run(command, check=False)
+        input(BACK)
+    except (OSError, EOFError, KeyboardInterrupt) as error:
+        return str(error)
+    return ""

@@ -31,6 +31,7 @@ from grader.records.grade import ExerciseResult
 from grader.records.rows import listed
 from grader.records.saves import saves, snapshot
 from grader.student.answers import Digests
+from grader.student.asking import exercise_to_ask
 from grader.student.checking import Checks
 from grader.student.lesson import Lesson
 from grader.student.program import left_out
@@ -95,7 +96,7 @@ class Board(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "step(1)"), Binding("p", "step(-1)"), Binding("h", "hint"),
         Binding("l", "list"), Binding("d", "details"), Binding("s", "shapes"),
-        Binding("v", "solution"), Binding("j", "jump"), Binding("r", "reset"),
+        Binding("v", "solution"), Binding("k", "know"), Binding("j", "jump"), Binding("r", "reset"),
         Binding("u", "undo"), Binding("o", "open"), Binding("a", "all"),
         Binding("question_mark", "help"), Binding("q", "quit"), Binding("t", "turn"),
         Binding("1", "look('statement')"), Binding("2", "look('verdict')"),
@@ -375,6 +376,21 @@ class Board(Screen[None]):
                 note = editor.start(chosen)
         except SuspendNotSupported:
             note = words.NO_SUSPEND.format(file.name, line)
+        self._tell(note)
+
+    def action_know(self) -> None:
+        """Leave the screen for a while, and ask questions about the current answer."""
+        try:
+            name = exercise_to_ask(self.lesson.standing, self.current)
+        except CallError as error:
+            self._tell(str(error))
+            return
+        try:
+            with self.app.suspend():
+                note = editor.ask(self.lesson.course.folder, name)
+        except SuspendNotSupported:
+            note = words.NO_QUESTIONS.format(name)
+        self.lesson.refresh()
         self._tell(note)
 
     def action_all(self) -> None:

@@ -52,6 +52,7 @@ ASK_RESET = (
 WAS_RESET = "{} is a stub again. Your old file is kept in {}; u brings your lines back."
 WAS_UNDONE = "Your lines of {} are back. u again brings back the stub."
 EDITOR_OPENED = "{} opens in your editor, at line {}."
+NO_QUESTIONS = "No questions can be asked on this screen. In another terminal: grader ask {}"
 NO_SUSPEND = "No editor can be opened in this terminal. Open the file yourself: {}, line {}."
 SHOWING = "Running your lines of {}, to show the shapes in them. This takes a few seconds."
 SHOWN = "{}: your lines at work, and what they printed"
@@ -78,6 +79,7 @@ KEYS = (
     Shortcut("d", "details", "show the whole statement, or only its beginning"),
     Shortcut("s", "shapes", "see your lines at work: shapes line by line, and what you printed"),
     Shortcut("v", "view", "view a solution, once you have solved the exercise"),
+    Shortcut("k", "know", "answer questions about your own answer, once it is solved"),
     Shortcut("j", "jump", "go to the other exercise whose answer you have just saved"),
     Shortcut("r", "reset", "put the untouched stub back (asks first, and keeps your lines)"),
     Shortcut("u", "undo", "undo the reset"),
