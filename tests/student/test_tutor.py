@@ -23,7 +23,7 @@ from tests.support.places import ROOT, TINY
 RIGHT = "def center(x):\n    return x - x.mean()\n"
 WRONG = "def center(x):\n    return x + x.mean()\n"
 ENDLESS = "def center(x):\n    while True:\n        pass\n"
-TOOLS = {"list_exercises", "statement", "check", "hint", "after", "show"}
+TOOLS = {"list_exercises", "statement", "check", "hint", "question", "after", "show"}
 Call = Callable[..., str]
 
 
