@@ -176,7 +176,7 @@ def test_help_offers_a_students_commands_and_no_others(student: Installed) -> No
     text = student.run("grader", "--help")
     listed = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
     assert listed == [
-        *("check", "list", "hint", "after", "look", "reset", "run", "pack"),
+        *("check", "list", "hint", "ask", "after", "look", "reset", "run", "pack"),
         *("watch", "mcp"),
         "doctor",
     ]
