@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -86,7 +87,7 @@ def _with(call: wire.Invoke, pattern: Sequence[float]) -> wire.Invoke:
 
 def _is_plain(value: float) -> bool:
     """Whether a number has at most two digits after the point."""
-    return abs(value * 100 - round(value * 100)) < 1e-3
+    return math.isfinite(value) and abs(value * 100 - round(value * 100)) < 1e-3
 
 
 def _shown(study: Study, one: Input) -> Iterator[str]:
