@@ -23,6 +23,7 @@ MODULE_OF = {
     "history": "decisions",
     "forget": "conversation", "diff": "conversation",
     "report": "conversation", "export": "conversation", "canvas": "canvas", "term": "term",
+    "viva": "viva",
     "release": "release",
     "audit": "audit", "schema": "author", "doctor": "doctor", "new": "author",
     "host": "host",

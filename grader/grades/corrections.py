@@ -131,18 +131,21 @@ def corrections_from(
     """The corrections in a CSV with the columns `COLUMNS`.
 
     The column ``points`` has points to add, and ``set`` those that replace the computed points.
-    Raises one `CallError` that names every wrong line.
+    A line without points and without a reason says nothing, and is left out. Raises one
+    `CallError` that names every wrong line.
     """
     current = {row.student: row for row in rows}
     lines: dict[tuple[str, str], int] = {}  # by student and part
 
-    def make(line: int, cells: Mapping[str, str]) -> Correction:
+    def make(line: int, cells: Mapping[str, str]) -> Correction | None:
         part = part_named(course, cells["exercise"])
         student = find_student(rows, cells["student"]).student
         earlier = lines.setdefault((student, part), line)
         if earlier != line:
             raise CallError(f"line {earlier} already corrects {student} in {part}")
         added, fixed = cells.get("points", ""), cells.get("set", "")
+        if not (added or fixed or cells["reason"]):
+            return None
         if added and fixed:
             raise CallError("fill in points, to add, or set, to replace: not both")
         points = f"={fixed.removeprefix('=')}" if fixed else added
@@ -152,7 +155,10 @@ def corrections_from(
         current[student] = one.after
         return one
 
-    return entries(data, file, COLUMNS, make)
+    found = [one for one in entries(data, file, COLUMNS, make) if one is not None]
+    if not found:
+        raise CallError(f"{file} has no points: there is nothing to write")
+    return found
 
 
 # --- points lost through an earlier mistake ------------------------------------------------------

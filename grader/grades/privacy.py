@@ -12,6 +12,7 @@ import msgspec
 
 from grader.grades.database import DATABASE, LOCK
 from grader.grades.gradebook import FEEDBACK, LINES, REPORT, TABLE, Gradebook, feedback_names
+from grader.grades.marks import SHEET, VIVA, leave_sheet
 from grader.records.grade import ExerciseResult, Grade
 from grader.records.rows import Adjustment, Person, Row
 
@@ -85,7 +86,7 @@ def _without_messages(exercise: ExerciseResult) -> ExerciseResult:
 
 
 # The kit's own files in a gradebook's folder: `forget_student` and its caller remove the student.
-OURS = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT})
+OURS = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT, VIVA})
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,9 @@ class Forgotten:
 
 
 def forget_student(book: Gradebook, row: Row) -> Forgotten:
-    """Remove a student from the gradebook and its pages; others in the group keep the submission.
+    """Remove a student from the gradebook, its pages and the sheet of an oral exam.
 
-    The caller must write the table and the report again.
+    Others in the group keep the submission. The caller must write the table and the report again.
     """
     rows = book.rows()
     sharers = [
@@ -112,12 +113,15 @@ def forget_student(book: Gradebook, row: Row) -> Forgotten:
         if other.grade.submission == row.grade.submission
     ]
     removed = book.forget(row.student)
-    pages = _pages(book.folder / FEEDBACK, feedback_names(rows).get(row.student))
+    name, viva = feedback_names(rows).get(row.student), book.folder / VIVA
+    pages = [page for folder in (book.folder / FEEDBACK, viva) for page in _pages(folder, name)]
     for page in pages:
         page.unlink()
-    others = sorted(path.name for path in book.folder.iterdir() if path.name not in OURS)
-    names = tuple(page.name for page in pages)
-    return Forgotten(row.student, removed, names, tuple(sharers), tuple(others))
+    others = [path.name for path in book.folder.iterdir() if path.name not in OURS]
+    if not leave_sheet(viva / SHEET, row.student):
+        others.append(f"{VIVA}/{SHEET}")
+    names = tuple(page.relative_to(book.folder).as_posix() for page in pages)
+    return Forgotten(row.student, removed, names, tuple(sharers), tuple(sorted(others)))
 
 
 def _pages(folder: Path, name: str | None) -> list[Path]:

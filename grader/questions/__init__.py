@@ -3,7 +3,8 @@
 `study` runs an answer as it is, with probes, and with small changes. Each other file makes one kind
 of question from what the study found: `shapes`, `changes` (what happens if something is left out
 or changed), `lines` (which line makes a property true), `predictions` and `traces`. `choice` picks
-the questions to ask. `words` says what a change does.
+the questions to ask, and `exam` those of an oral exam on a whole submission. `words` says what a
+change does.
 
 The answer runs in a jail, as in a grading. A reference, a known mistake, a hidden test and another
 student's answer are in no question: inputs come from public checks. No question changes a grade.

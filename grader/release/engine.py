@@ -28,7 +28,7 @@ FOR_STUDENTS = (
 # Modules in these rooms that only instructors use: a student's bundle leaves them out.
 INSTRUCTORS = (
     *("feedback.visible", "grading.asking", "inspection.explanation"),
-    *("intake.typed", "mistakes.general"),
+    *("intake.typed", "mistakes.general", "questions.exam"),
 )
 
 TYPED = Path("py.typed")

@@ -1,20 +1,22 @@
 """HTML pages from a gradebook: feedback for each student, and a report on the class.
 
-`feedback` makes a student's page, and `overview` makes the report. Both use `rendering`, which
-fills the templates. `answers` finds the student's lines to quote. `similarity` finds submissions
-that are alike. Pages need the libraries of the extra ``instructor``. If they are missing,
-`require_templates` says how to install them.
+`feedback` makes a student's page, `overview` makes the report, and `viva` makes the page of an oral
+exam. They use `rendering`, which fills the templates. `answers` finds the student's lines to quote.
+`similarity` finds submissions that are alike. Pages need the libraries of the extra ``instructor``.
+If they are missing, `require_templates` says how to install them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader.course.course import Course
 from grader.course.file import Assignment
 from grader.grades.gradebook import FEEDBACK, REPORT, Gradebook, feedback_names
+from grader.grades.marks import SHEET, marks_csv
 from grader.grades.privacy import anonymous, pseudonyms_in
 from grader.records.faults import unwritten
 from grader.records.files import drafted, write_whole
@@ -23,6 +25,9 @@ from grader.report.rendering import require_templates
 from grader.report.similarity import Resemblance, similar
 from grader.wire import SourceText
 
+if TYPE_CHECKING:
+    from grader.questions.exam import Exam
+
 __all__ = [
     "ANONYMOUS",
     "FEEDBACK",
@@ -30,10 +35,11 @@ __all__ = [
     "feedback_names",
     "require_templates",
     "write_anonymous",
+    "write_exams",
     "write_pages",
 ]
 ANONYMOUS = "report-anonymous.html"
-OURS = b"<!doctype html>\n<!-- feedback by attention-grader -->"  # how each page begins
+OURS = b"<!doctype html>\n<!-- %s by attention-grader -->"  # how each page begins
 
 
 def write_pages(
@@ -64,7 +70,7 @@ def write_pages(
                 if _differs(folder / pages[row.student], text):
                     (draft / pages[row.student]).write_text(text, "utf-8")
                 advance()
-    _remove_others(book.folder / FEEDBACK, pages.values())
+    _remove_others(book.folder / FEEDBACK, pages.values(), b"feedback")
     pairs = _pairs(book, rows, course) if similarity else None
     _write(
         book.folder / REPORT,
@@ -122,6 +128,51 @@ def write_anonymous(
     advance()
 
 
+def write_exams(
+    book: Gradebook,
+    course: Course,
+    exams: Iterable[Exam],
+    to: Path,
+    exercises: Sequence[str],
+    sheet: tuple[str, int] | None = None,
+    *,
+    nameless: bool = False,
+) -> None:
+    """Write a page for each oral exam on some exercises into a folder, as soon as it is found.
+
+    For a whole class, the `sheet` for marks comes last: for which part of the grade, and for how
+    many questions. Pages of students who have no exam any more are then removed. If the class is
+    `nameless`, students have pseudonyms. Raises `CallError` as `write_pages` does.
+    """
+    require_templates()
+    from grader.report.viva import alike_in, exam_page
+
+    rows, assignment = book.rows(), _assignment(book, course)
+    shown = own = {row.student: row for row in rows}  # by student
+    if nameless:
+        names = pseudonyms_in(rows, book.salt)
+        hidden = {row.student: row for row in anonymous(rows, names)}
+        shown = {student: hidden[names[student]] for student in own}
+    stems = feedback_names([*shown.values()])
+    pages: dict[str, str] = {}
+    to.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for exam in exams:
+        row = shown[exam.student]
+        sources = _sources(book, own[exam.student])
+        pages[row.student] = stems[row.student]
+        text = exam_page(row, exam, exercises, course, assignment, sources, nameless=nameless)
+        _write(to / stems[row.student], text)
+    if sheet is None:
+        return
+    alike = {
+        shown[student].student: [shown[other].student for other in others]
+        for student, others in alike_in(rows, _pairs(book, rows, course)).items()
+    }
+    listed = sorted(shown.values(), key=lambda row: row.student)
+    _write(to / SHEET, marks_csv(listed, pages, alike, *sheet))
+    _remove_others(to, pages.values(), b"viva")
+
+
 def _assignment(book: Gradebook, course: Course) -> Assignment | None:
     """The assignment that the gradebook names, if the course still has it."""
     return next((one for one in course.file.assignment if one.name == book.assignment), None)
@@ -153,11 +204,12 @@ def _write(path: Path, text: str) -> None:
         raise unwritten(path, error) from None
 
 
-def _remove_others(folder: Path, kept: Collection[str]) -> None:
-    """Remove the feedback pages that the kit wrote, except those in `kept`."""
+def _remove_others(folder: Path, kept: Collection[str], kind: bytes) -> None:
+    """Remove the pages of a kind that the kit wrote, except those in `kept`."""
+    begins = OURS % kind
     for path in folder.glob("*.html"):
         if path.name not in kept and path.is_file():
             with path.open("rb") as file:
-                ours = file.read(len(OURS)) == OURS
+                ours = file.read(len(begins)) == begins
             if ours:
                 path.unlink()

@@ -57,6 +57,12 @@ def own_lines(sources: Sequence[SourceText], verdict: Verdict) -> Sequence[Own]:
     return [_shown(one) for one in excerpts_of_answer(sources, definition, at, MOST_LINES)]
 
 
+def whole_answer(sources: Sequence[SourceText], verdict: Verdict) -> Sequence[Own]:
+    """The answer to an exercise, without a mark, whether it is right or not."""
+    definition = _place(verdict.definition)
+    return [_shown(one) for one in excerpts_of_answer(sources, definition, None, MOST_LINES)]
+
+
 def _place(position: CodeLocation | None) -> Place | None:
     return Place(position.file, position.line, cell=position.cell) if position else None
 
@@ -64,7 +70,9 @@ def _place(position: CodeLocation | None) -> Place | None:
 def shown_passage(passage: Passage) -> Own:
     """A passage of a submission that is like another submission's, without a mark."""
     lines = passage.lines[:MOST_LINES]
-    shown = [CodeLine(n, _cut(text), False) for n, text in enumerate(lines, start=passage.first)]
+    shown = [
+        CodeLine(n, shown_line(text), False) for n, text in enumerate(lines, start=passage.first)
+    ]
     return Own(passage.place, shown, len(passage.lines) > len(lines))
 
 
@@ -74,14 +82,14 @@ def _shown(excerpt: Excerpt) -> Own:
     return Own(
         f"{excerpt.file}, {lines}",
         [
-            CodeLine(number, _cut(text), number == excerpt.marked)
+            CodeLine(number, shown_line(text), number == excerpt.marked)
             for number, text in enumerate(excerpt.lines, start=excerpt.first)
         ],
         excerpt.cut,
     )
 
 
-def _cut(text: str) -> str:
+def shown_line(text: str) -> str:
     """A line as it is shown: with spaces in place of tabs, and with an ellipsis if it is long."""
     text = text[: WIDEST * 4].expandtabs(4).rstrip()
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"

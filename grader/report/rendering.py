@@ -31,11 +31,11 @@ def require_templates() -> None:
         )
 
 
-def page(template: str, script: str, **values: object) -> str:
-    """Fill a template with values, and add the common style and a script."""
+def page(template: str, script: str = "", **values: object) -> str:
+    """Fill a template with values, and add the common style and script, and the page's own."""
     from markupsafe import Markup
 
-    code = _file("page.js") + _file(script)
+    code = _file("page.js") + (_file(script) if script else "")
     return (
         _environment()
         .get_template(template)

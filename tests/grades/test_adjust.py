@@ -360,7 +360,7 @@ def test_who_is_forgotten_is_in_no_file(cold_grader: Grader, book: Path) -> None
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(
         "removed the data of ada: the grade, grades of earlier runs (1), the line of the "
-        "roster, corrections and other decisions (1), the text, ada.html\n"
+        "roster, corrections and other decisions (1), the text, feedback/ada.html\n"
     )
     assert "unchanged files, for you to make again or delete: canvas.csv\n" in ran.out
     assert "remove the student yourself from" in ran.out

@@ -15,9 +15,12 @@ from playwright.sync_api import Browser, Page, expect
 from grader.course.course import Course
 from grader.grades.gradebook import existing_gradebook
 from grader.intake.names import file_stems
-from grader.report import write_pages
+from grader.questions.exam import Exam
+from grader.questions.question import Question
+from grader.report import write_exams, write_pages
+from grader.wire import Place
 from tests.support.browser import NAMES, chromium, executable
-from tests.support.gradebooks import ANSWER, HOSTILE, MISTAKE, write_class
+from tests.support.gradebooks import ANSWER, EXERCISES, HOSTILE, MISTAKE, write_class
 
 pytestmark = pytest.mark.skipif(
     executable() is None and "GRADER_NEEDS_BROWSER" not in os.environ,
@@ -27,6 +30,17 @@ pytestmark = pytest.mark.skipif(
 FEEDBACK = ("feedback", "bob")
 HOSTILE_FEEDBACK = ("feedback", file_stems([HOSTILE])[HOSTILE])
 REPORT = ("", "report")
+VIVA = ("viva", "bob")
+LINES = [Place("basics.py", n, line) for n, line in enumerate(ANSWER.splitlines(), start=1)]
+TOLD = ("What if `x`?", "Nothing.", f"It raises ValueError: {HOSTILE}", "Why?")
+QUESTIONS = (
+    Question("shape", "weigh", TOLD[0], LINES[4:5], "(2, 3)", *TOLD[2:]),
+    Question(
+        "change", "weigh", TOLD[0], LINES[5:7], *TOLD[1:], ["Nothing.", HOSTILE], [LINES[5].text]
+    ),
+    Question("line", "weigh", "Which?", LINES[4:7], LINES[5].text, "", "Why?",
+        [line.text for line in LINES[4:7]]),
+)  # fmt: skip
 
 
 @dataclass
@@ -51,6 +65,8 @@ def out(tmp_path_factory: pytest.TempPathFactory, tiny: Course) -> Path:
     write_class(folder)
     with existing_gradebook(folder, tiny.name) as book:
         write_pages(book, tiny)
+        exam = Exam("bob", QUESTIONS, {"center": HOSTILE})
+        write_exams(book, tiny, [exam], folder / "viva", EXERCISES)
     return folder
 
 
@@ -98,7 +114,9 @@ def cells(page: Page, table: str, column: int) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [1280, 390, 360])
-@pytest.mark.parametrize("what", [REPORT, FEEDBACK, HOSTILE_FEEDBACK], ids=lambda what: what[1][:8])
+@pytest.mark.parametrize(
+    "what", [REPORT, FEEDBACK, HOSTILE_FEEDBACK, VIVA], ids=lambda what: "-".join(what)[:14]
+)
 def test_a_page_loads_alone_in_silence_and_fits(
     open_page: Opener, what: tuple[str, str], width: int
 ) -> None:
@@ -223,7 +241,7 @@ LEAST_CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("what", [REPORT, FEEDBACK], ids=["report", "feedback"])
+@pytest.mark.parametrize("what", [REPORT, FEEDBACK, VIVA], ids=["report", "feedback", "viva"])
 def test_text_stands_out_from_its_ground(
     open_page: Opener, what: tuple[str, str], scheme: Literal["light", "dark"]
 ) -> None:
@@ -233,7 +251,7 @@ def test_text_stands_out_from_its_ground(
 # --- who does not see, or has no mouse -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("what", [REPORT, FEEDBACK], ids=["report", "feedback"])
+@pytest.mark.parametrize("what", [REPORT, FEEDBACK, VIVA], ids=["report", "feedback", "viva"])
 def test_everything_has_a_name_and_headings_skip_no_level(
     open_page: Opener, what: tuple[str, str]
 ) -> None:
@@ -261,7 +279,7 @@ def test_everything_has_a_name_and_headings_skip_no_level(
 
 
 def test_what_scrolls_sideways_can_be_reached_with_keys(open_page: Opener) -> None:
-    for what in (REPORT, FEEDBACK):
+    for what in (REPORT, FEEDBACK, VIVA):
         page = open_page(what, width=390).page
         unreachable = (
             "found => found.filter(one => one.scrollWidth > one.clientWidth + 1 && one.tabIndex < 0"
@@ -424,3 +442,16 @@ def test_on_paper_all_but_what_passed_is_open_and_nothing_is_to_press(open_page:
         page.emulate_media(media="screen")
         expect(folded).to_have_count(before.count(False))
         assert opened(page) == before
+
+
+def test_the_replies_of_an_oral_exam_are_folded_on_a_screen_and_open_on_paper(
+    open_page: Opener,
+) -> None:
+    page = open_page(VIVA).page
+    replies = page.locator(".reply b")
+    expect(replies).to_have_text(["(2, 3)", "A: Nothing.", f"B: line 6: {LINES[5].text.strip()}"])
+    expect(page.locator(".reply b:visible")).to_have_count(0)
+    page.emulate_media(media="print")
+    expect(page.locator(".reply b:visible")).to_have_count(3)
+    page.emulate_media(media="screen")
+    expect(page.locator(".reply b:visible")).to_have_count(0)
