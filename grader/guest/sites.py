@@ -7,7 +7,9 @@ A question about an answer is found by running it with a site probed or changed,
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
+from itertools import islice
 
 from grader.guest.loader import LoadedSubmission
 from grader.wire import MAX_NAME, MAX_TEXT, Site
@@ -30,8 +32,8 @@ def sites_of(submission: LoadedSubmission, name: str) -> list[Site]:
     if winner is None:
         return []
     own = [s for s in submission.reach(winner) if s.is_definition and _is_own(submission, s, name)]
-    found = [site for statement in own for site in _Reader(statement).sites()]
-    return found[:MOST_SITES]
+    found = (site for statement in own for site in _Reader(statement).sites())
+    return [*islice(found, MOST_SITES)]
 
 
 def _is_own(submission: LoadedSubmission, statement: TopStatement, name: str) -> bool:
@@ -51,11 +53,11 @@ class _Reader:
         yield from self._within(self._definition.node, self._definition.node, loops=False)
 
     def _within(self, node: ast.AST, statement: ast.stmt, *, loops: bool) -> Iterator[Site]:
-        if isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.JoinedStr) or _prints(node):
             return
         inside = loops or isinstance(node, LOOPS)
         for field, value in ast.iter_fields(node):
-            if field in UNTOUCHED:
+            if field in UNTOUCHED or (field == "test" and _refuses(node)):
                 continue
             for child in value if isinstance(value, list) else [value]:
                 if not isinstance(child, ast.AST):
@@ -74,8 +76,12 @@ class _Reader:
                 yield from self._site("value", node, statement, name=name, loops=loops)
             elif _is_step(node):
                 yield from self._site("value", node, statement, loops=loops)
-            for new in self._without(node):
-                yield from self._site("leave out", node, statement, new, loops=loops)
+            whole = isinstance(parent, ast.Expr) or _takes_apart(parent, node)
+            for new in () if whole else self._without(node, parent):
+                if name and new == name:  # `x = x` says less than the line left out
+                    yield from self._site("leave out", statement, statement, "pass", loops=loops)
+                else:
+                    yield from self._site("leave out", node, statement, new, loops=loops)
             for new in self._changed(node, parent):
                 yield from self._site("change", node, statement, new, loops=loops)
         elif isinstance(node, ast.stmt) and _can_go(node):
@@ -117,7 +123,7 @@ class _Reader:
         """A column in characters; the syntax tree counts bytes of UTF-8."""
         return len(self._lines[line - 1].encode()[:offset].decode("utf-8", "replace"))
 
-    def _text(self, node: ast.expr | ast.stmt) -> str:
+    def _text(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
         assert node.end_lineno is not None
         start = self._column(node.lineno, node.col_offset)
         end = self._column(node.end_lineno, node.end_col_offset or 0)
@@ -126,7 +132,7 @@ class _Reader:
         first, *middle = self._lines[node.lineno - 1 : node.end_lineno - 1]
         return "\n".join([first[start:], *middle, self._lines[node.end_lineno - 1][:end]])
 
-    def _offset(self, node: ast.expr, part: ast.expr) -> int:
+    def _offset(self, node: ast.expr, part: ast.expr | ast.keyword) -> int:
         """Where a part begins in the node's text."""
         lines = self._text(node).split("\n")[: part.lineno - node.lineno]
         column = self._column(part.lineno, part.col_offset)
@@ -146,6 +152,14 @@ class _Reader:
         between = whole[self._offset(node, one) + len(self._text(one)) : at]
         return whole[: self._offset(node, one)] + self._text(other) + between + after
 
+    def _between(self, node: ast.expr, one: ast.expr, other: ast.expr, old: str, new: str) -> str:
+        """The node's text with another operator between two of its parts."""
+        whole, end = self._text(node), self._offset(node, one) + len(self._text(one))
+        between = whole[end : self._offset(node, other)]
+        if "#" in between:  # a comment may contain the operator
+            return whole
+        return whole[:end] + between.replace(old, new, 1) + whole[end + len(between) :]
+
     def _inner(self, part: ast.expr) -> str:
         """A part that takes the place of the whole."""
         text = self._text(part)
@@ -153,13 +167,16 @@ class _Reader:
 
     # --- changes ---------------------------------------------------------------------------------
 
-    def _without(self, node: ast.expr) -> Iterator[str]:
+    def _without(self, node: ast.expr, parent: ast.AST) -> Iterator[str]:
         """The texts of an expression without a link of a chain, a call, a keyword or a divisor."""
         match node:
             case ast.Attribute(value=x, attr=name) if name in TRANSPOSES:
                 yield self._inner(x)
             case ast.Call(func=ast.Attribute(value=ast.Name(id="self")), args=[x], keywords=[]):
                 yield self._inner(x)
+            case ast.Call(func=ast.Name(id=name), args=[ast.Name() as x, *_]):
+                if name.islower() and not hasattr(builtins, name):  # a function of the student's
+                    yield self._inner(x)
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="torch" | "F"), attr=name), args=[x, *_]
             ):
@@ -170,16 +187,18 @@ class _Reader:
             case ast.BinOp(
                 left=left, op=ast.Div() | ast.Pow() | ast.Sub() | ast.Add() | ast.Mult()
             ):
-                yield self._inner(left)
+                yield self._inner(left) if isinstance(parent, ast.expr) else self._text(left)
         if isinstance(node, ast.Call):
             for keyword in node.keywords:
                 if keyword.arg in ("keepdim", "keepdims", "diagonal", "unbiased", "correction"):
                     yield self._without_keyword(node, keyword)
 
     def _without_keyword(self, call: ast.Call, keyword: ast.keyword) -> str:
-        text = self._text(call)
-        written = f"{keyword.arg}={self._text(keyword.value)}"
-        return text.replace(f", {written}", "").replace(written, "")
+        whole, at = self._text(call), self._offset(call, keyword)
+        before, after = whole[:at].rstrip(), whole[at + len(self._text(keyword)) :]
+        if before.endswith(","):
+            return before[:-1].rstrip() + after.lstrip()
+        return before + after.lstrip().removeprefix(",").lstrip()
 
     def _changed(self, node: ast.expr, parent: ast.AST) -> Iterator[str]:
         """The texts of an expression with another number, operator or order of arguments."""
@@ -188,19 +207,22 @@ class _Reader:
                 if isinstance(parent, ast.keyword) and parent.arg not in ("keepdim", "keepdims"):
                     yield str(not flag)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(n))):
-                yield str(-n - 1)
+                if not _is_size(parent):
+                    yield str(-n - 1)
             case ast.Constant(value=int(n)) if not isinstance(parent, ast.UnaryOp):
-                yield str(0 if n == 1 else n - 1 if n > 1 else 1)
+                yield str(n - 1 if n > 0 else 1)
+                if n > 0 and not isinstance(parent, ast.Subscript | ast.Call):
+                    yield str(n + 1)
             case ast.BinOp(left=left, op=ast.MatMult(), right=right):
                 yield f"{self._inner(right)} @ {self._inner(left)}"
             case ast.BinOp(left=left, op=op, right=right) if type(op) in OPPOSITES:
-                sign = SIGNS[OPPOSITES[type(op)]]
-                yield f"{self._inner(left)} {sign} {self._inner(right)}"
+                yield self._between(node, left, right, SIGNS[type(op)], SIGNS[OPPOSITES[type(op)]])
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARED:
-                sign = COMPARED[NEIGHBOURS[type(op)][0]]
-                yield f"{self._inner(left)} {sign} {self._inner(right)}"
+                other = COMPARED[NEIGHBOURS[type(op)][0]]
+                yield self._between(node, left, right, COMPARED[type(op)], other)
             case ast.Call(func=ast.Attribute(attr=name) as function, args=args):
-                for other in [one for one in SIBLINGS.get(name, ()) if one[-1] != "_"][:1]:
+                siblings = () if name in DULL else SIBLINGS.get(name, ())
+                for other in [one for one in siblings if one[-1] != "_"][:2]:
                     start = self._text(function).removesuffix(name)
                     yield self._put(node, function, start + other)
                 if len(args) > 1 and name in ORDERED:
@@ -211,6 +233,7 @@ SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: 
 COMPARED = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
+DULL = ("ModuleList", "arange", "dot", "removesuffix")  # calls whose siblings only raise
 ORDERED = ("where", "masked_fill", "bmm", "matmul", "div", "sub")  # the order of arguments matters
 
 
@@ -224,6 +247,15 @@ def _bound_to(node: ast.expr, parent: ast.AST) -> str:
     return ""
 
 
+def _takes_apart(parent: ast.AST, node: ast.expr) -> bool:
+    """Whether a statement binds the parts of a value to several names."""
+    return (
+        isinstance(parent, ast.Assign)
+        and parent.value is node
+        and isinstance(parent.targets[0], ast.Tuple)
+    )
+
+
 def _is_step(node: ast.expr) -> bool:
     """Whether an expression computes something."""
     return isinstance(node, ast.Call | ast.BinOp | ast.Subscript | ast.Compare)
@@ -232,13 +264,34 @@ def _is_step(node: ast.expr) -> bool:
 def _can_go(node: ast.stmt) -> bool:
     """Whether a statement may be left out: one that changes a value, and binds no name."""
     match node:
-        case ast.Expr(value=ast.Call(func=function)):
+        case ast.Expr(value=ast.Call(func=function) as call) if not _prints(call):
             return not ast.unparse(function).startswith(("super()", "self.register"))
         case ast.AugAssign():
             return True
         case ast.Assign(targets=targets):
             return all(isinstance(target, ast.Subscript) for target in targets)
     return False
+
+
+def _refuses(node: ast.AST) -> bool:
+    """Whether a statement only refuses bad input, which the inputs of a question are not."""
+    return isinstance(node, ast.Assert) or (
+        isinstance(node, ast.If) and all(isinstance(one, ast.Raise) for one in node.body)
+    )
+
+
+def _is_size(parent: ast.AST) -> bool:
+    """Whether a -1 under this node is a size that torch finds out; -2 would only raise."""
+    match parent:
+        case ast.Tuple():
+            return True
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in ("expand", "reshape", "unflatten", "view")
+    return False
+
+
+def _prints(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
 
 
 def _is_docstring(node: ast.AST) -> bool:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Mapping
+
+import torch
 
 from grader import wire
+from grader.questions.inputs import shapes_in_words, values_in_words
+from grader.questions.outcomes import NOTHING, NUMBERS, RAISES, Outcome, shapes_of, shapes_told
 from grader.questions.question import Question
-from grader.questions.study import (
-    NOTHING,
-    NUMBERS,
-    RAISES,
-    Outcome,
-    Study,
-    inputs_in_words,
-    lines_of,
-    shape_of,
-)
-from grader.questions.words import false_sentences
+from grader.questions.study import Study
+from grader.questions.texts import OMITTED, differ, in_python, lines_at
+from grader.wire import payload
 
 CHOICES = 4
+CONCRETE = 0.4  # how often a change of behaviour is asked by a result, where that is possible
 FOLLOW_UP = {
     "raises": "Which two shapes or types meet there, and why do they not fit?",
     "shape": "Which later line would notice the other shape, and which would not?",
@@ -28,68 +25,139 @@ FOLLOW_UP = {
     "numbers": "In which direction do the numbers move, and why?",
     "nothing": "Then why is it there?",
 }
+Tried = Mapping[wire.Site, Outcome]  # changes that were run, and what they do
 
 
-def about_changes(
-    study: Study, chance: random.Random
-) -> Iterator[tuple[wire.Site, Outcome, Question]]:
-    """Changes, outcomes and questions, in an order by chance; each is run when it is reached."""
-    sites = [site for site in study.sites if site.kind != "value"]
-    chance.shuffle(sites)
-    for site in sites:
-        outcome = study.outcome(site)
-        if outcome is not None:
-            yield site, outcome, question_on(study, site, outcome, chance)
+def about_change(study: Study, site: wire.Site, tried: Tried, chance: random.Random) -> Question:
+    """The question on a change that was tried."""
+    outcome = tried[site]
+    if outcome.kind == "numbers" or (outcome.kind == "behaviour" and chance.random() < CONCRETE):
+        question = _about_result(study, site, tried, chance)
+        if question is not None:
+            return question
+    wrong = _wrong(study, outcome, chance)
+    setting = shapes_in_words(study.contract, study.inputs[outcome.at])
+    asks = f"What happens if {setting}?" if setting else "What happens?"
+    if study.has_modes:
+        asks += " The module is in evaluation mode, unless a choice says otherwise."
+    return _question(study, site, asks, outcome, outcome.told, wrong, chance)
 
 
-def question_on(study: Study, site: wire.Site, outcome: Outcome, chance: random.Random) -> Question:
-    """The question on a change whose outcome is known."""
-    choices = [outcome.told, *_others(study, outcome, chance)]
+def _about_result(
+    study: Study, site: wire.Site, tried: Tried, chance: random.Random
+) -> Question | None:
+    """The question what a small input then gives.
+
+    Wrong choices are what it gives without the change, and with other changes.
+    """
+    numbers = [*range(len(study.readable))]
+    chance.shuffle(numbers)
+    for number in numbers:
+        one, was = study.readable[number]
+        reply = tried[site].shown[number]
+        if not was or not reply or not differ(was, reply):
+            continue
+        others = [other.shown[number] for other in tried.values() if other.shown]
+        others += _like(study, number)
+        chance.shuffle(others)
+        wrong = _apart([was, *filter(None, others)], reply)
+        if len(wrong) < CHOICES - 1:
+            continue
+        rounded = ", rounded to two digits" if "." in reply else ""
+        text = f"For {values_in_words(study.contract, one)}, what is the result then{rounded}?"
+        return _question(study, site, text, tried[site], reply, wrong, chance)
+    return None
+
+
+def _like(study: Study, number: int) -> list[str]:
+    """Results that look like that for a readable input: its rows or numbers in another order."""
+    place = study.inputs.index(study.readable[number][0])
+    value = study.values[place]
+    result = plain_tensor(value)
+    if result is None or not result.dim():
+        return []
+    found = [result.flip(-1), result.flip(0), result.roll(1, -1)]
+    if result.dim() > 1:
+        found.append(result.transpose(-2, -1))
+    if result.dtype == torch.bool:
+        found.append(~result)
+    return [in_python(payload.pack_tensor(one)) for one in found]
+
+
+def plain_tensor(outcome: wire.Outcome | None) -> torch.Tensor | None:
+    """A result that is a tensor of numbers; None for any other."""
+    value = outcome.value if isinstance(outcome, wire.Returned) else None
+    if not isinstance(value, wire.TensorData) or value.array or value.device == "meta":
+        return None
+    return payload.unpack_tensor(value)
+
+
+def _apart(candidates: list[str], reply: str) -> list[str]:
+    """The first of these results that differ from the reply, and from each other."""
+    found: list[str] = []
+    for one in candidates:
+        if all(differ(one, other) for other in (reply, *found)) and len(found) < CHOICES - 1:
+            found.append(one)
+    return found
+
+
+def _question(
+    study: Study,
+    site: wire.Site,
+    asks: str,
+    outcome: Outcome,
+    reply: str,
+    wrong: list[str],
+    chance: random.Random,
+) -> Question:
+    choices = [reply, *wrong]
     chance.shuffle(choices)
-    place = site.place
-    text = (
-        f"Suppose that line {place.line} of {place.file if not place.cell else place.within} were "
-        "changed as shown. What would happen?"
+    place, omitted = site.place, site.new == OMITTED
+    where = place.within if place.cell else place.file
+    lines = (
+        f"Line {place.line}"
+        if site.end_line == place.line
+        else (f"Lines {place.line} to {site.end_line}")
     )
+    verb = "is" if site.end_line == place.line else "are"
+    changed = "left out" if omitted else "changed as shown"
     return Question(
         "leave out" if site.kind == "leave out" else "change",
         study.name,
-        f"{text} ({inputs_in_words(study, study.inputs[0])}.)",
-        [
-            wire.Place(place.file, place.line + n, line, place.cell)
-            for n, line in enumerate(lines_of(study, site))
-        ],
-        outcome.told,
-        outcome.ran,
+        f"{lines} of {where} {verb} {changed}. {asks}",
+        lines_at(study.sources, site),
+        reply,
+        outcome.ran if reply == outcome.told else f"The result was {reply}.",
         FOLLOW_UP[outcome.kind],
         choices,
-        lines_of(study, site, site.new),
+        [] if omitted else [line.text for line in lines_at(study.sources, site, site.new)],
     )
 
 
-def _others(study: Study, outcome: Outcome, chance: random.Random) -> list[str]:
+def _wrong(study: Study, outcome: Outcome, chance: random.Random) -> list[str]:
     """Wrong choices: none of them is true of the outcome."""
     pool = [RAISES] if outcome.kind != "raises" else []
-    pool += [NOTHING] if outcome.kind != "nothing" else []
-    pool += [NUMBERS] if outcome.kind in ("raises", "nothing") else []
+    pool += (
+        [NOTHING] if outcome.kind not in ("nothing", "edge") and NOTHING not in outcome.true else []
+    )
+    pool += [NUMBERS] if outcome.kind in ("raises", "nothing", "shape") else []
     if (shape := _another_shape(study, outcome, chance)) is not None:
         pool.append(shape)
     behaviour = list(outcome.false)
-    if outcome.kind in ("raises", "shape"):
-        behaviour = false_sentences(study.contract, study.facts, study.facts)
+    if outcome.kind == "raises":
+        behaviour = study.imaginable
     chance.shuffle(pool)
     chance.shuffle(behaviour)
-    picked = behaviour[:2] + pool if outcome.kind != "behaviour" else behaviour[:1] + pool
-    return picked[: CHOICES - 1]
+    return (behaviour[:2] + pool)[: CHOICES - 1]
 
 
 def _another_shape(study: Study, outcome: Outcome, chance: random.Random) -> str | None:
     """A shape that the result could have by another change."""
-    value = study.values[0]
-    was = shape_of(value.value) if isinstance(value, wire.Returned) else None
-    if was is None or len(was) < 1:
+    shapes = shapes_of(study.values[outcome.at])
+    if not shapes or not shapes[0]:
         return None
+    was, *rest = shapes
     others = [was[:-1], was[1:], (*was[:-1], 1), was[::-1], (*was[:-2], *was[:-3:-1])]
-    told = [f"The result has the shape {shape}." for shape in others if shape != was]
+    told = [shapes_told([shape, *rest]) for shape in others if shape != was]
     told = [one for one in told if one != outcome.told]
     return chance.choice(told) if told else None

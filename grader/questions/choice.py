@@ -7,56 +7,71 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from grader import wire
-from grader.questions.changes import about_changes
+from grader.questions.changes import about_change
 from grader.questions.lines import about_lines
+from grader.questions.outcomes import NOTHING, NUMBERS, RAISES, Outcome
 from grader.questions.predictions import about_entries
 from grader.questions.question import Question
 from grader.questions.shapes import about_shapes
-from grader.questions.study import NOTHING, Outcome, Study
+from grader.questions.study import Study
 from grader.questions.traces import about_positions
 
-MOST_TRIED = 12  # changes that are run for a set of questions
-Generator = Callable[[Study, random.Random], Iterator[Question]]
-RUNNABLE: tuple[Generator, ...] = (about_shapes, about_entries, about_positions)
+MOST_TRIED = 8  # changes that are run for a set of questions; twice as many if too few differ
+RUNNABLE: Sequence[Callable[[Study, random.Random], Iterator[Question]]] = (
+    about_shapes, about_entries, about_positions,
+)  # fmt: skip
+SHARE_OF_LINES = 0.35
+# How telling a change is, by what it does; chance adds at most 1.5.
+TELLING = {"behaviour": 0, "edge": 0, "shape": 1, "numbers": 1, "nothing": 1, "raises": 2}
+PLAIN = (RAISES, NOTHING, NUMBERS)  # outcomes that say little
 
 
 def choose(study: Study, count: int, seed: str) -> list[Question]:
-    """At most `count` questions: of two kinds at least, and on different lines.
+    """At most `count` questions: of two kinds at least if there are, with different replies.
 
     At most one of them can be answered by running the unchanged answer, and of at most one is the
     reply that nothing changes. The same seed gives the same questions.
     """
     chance = random.Random(f"{seed} {study.name}")
     found = _runnable(study, chance)[: count - 1]
-    tried: dict[wire.Site, Outcome] = {}
-    spare: list[Question] = []
-    for number, (site, outcome, question) in enumerate(about_changes(study, chance), start=1):
-        tried[site] = outcome
-        if len(found) < count and _adds(question, found):
+    tried = _try(study, chance, count)
+    ranked = sorted(tried, key=lambda site: TELLING[tried[site].kind] + 1.5 * chance.random())
+    if len(found) < count > 1 and chance.random() < SHARE_OF_LINES:
+        for site, question in islice(about_lines(study, tried, chance), 1):
+            ranked.remove(site)
             found.append(question)
-        elif len(_kinds(found)) == 1 and question.kind != found[0].kind and len(found) == count:
-            found[-1] = question
-        else:
-            spare.append(question)
-        if number >= MOST_TRIED or (len(found) >= count and len(_kinds(found)) > 1):
-            break
-    if len(found) >= count > 1 and chance.random() < SHARE_OF_LINES:
-        found = [*found[:1], *islice(about_lines(study, tried, chance), 1), *found[1:]][:count]
-    for question in spare:
-        if len(found) < count and (question.reply != NOTHING or NOTHING not in _replies(found)):
-            found.append(question)
+    # At first only about other lines than the questions before, and of two kinds.
+    for new_line, new_kind in ((True, True), (False, True), (False, False)):
+        for site in [*ranked]:
+            if len(found) >= count:
+                break
+            kinds = {one.kind for one in found}
+            if new_kind and len(found) == count - 1 and kinds == {site.kind}:
+                continue
+            question = about_change(study, site, tried, chance)
+            if _adds(question, found, new_line=new_line) and study.is_sure(site):
+                ranked.remove(site)
+                found.append(question)
     return found
 
 
-def _kinds(questions: Sequence[Question]) -> set[str]:
-    return {question.kind for question in questions}
-
-
-def _replies(questions: Sequence[Question]) -> list[str]:
-    return [question.reply for question in questions]
-
-
-SHARE_OF_LINES = 0.5
+def _try(study: Study, chance: random.Random, count: int) -> dict[wire.Site, Outcome]:
+    """Changes of lines by chance, and what they do; the first of each line come first."""
+    sites = [site for site in study.sites if site.kind != "value"]
+    chance.shuffle(sites)
+    turns: dict[tuple[str, int, int], int] = {}
+    order: dict[wire.Site, int] = {}
+    for site in sites:
+        line = (site.place.file, site.place.cell, site.place.line)
+        order[site] = turns[line] = turns.get(line, -1) + 1
+    tried: dict[wire.Site, Outcome] = {}
+    for number, site in enumerate(sorted(sites, key=order.__getitem__)[: 2 * MOST_TRIED], start=1):
+        if (outcome := study.outcome(site)) is not None:
+            tried[site] = outcome
+        different = {one.shown if any(one.shown) else one.told for one in tried.values()}
+        if len(different - {*PLAIN}) > count or (number >= MOST_TRIED and len(different) > count):
+            break
+    return tried
 
 
 def _runnable(study: Study, chance: random.Random) -> list[Question]:
@@ -67,8 +82,9 @@ def _runnable(study: Study, chance: random.Random) -> list[Question]:
     return []
 
 
-def _adds(question: Question, found: list[Question]) -> bool:
-    """Whether a question is on another line than those before, and has another reply."""
+def _adds(question: Question, found: Sequence[Question], *, new_line: bool) -> bool:
+    """Whether a question has another reply than those before, and is on another line."""
     lines = {(line.file, line.cell, line.line) for one in found for line in one.lines}
     own = {(line.file, line.cell, line.line) for line in question.lines}
-    return own.isdisjoint(lines) and question.reply not in _replies(found)
+    fresh = question.reply not in [one.reply for one in found]
+    return fresh and (own.isdisjoint(lines) or not new_line)

@@ -108,7 +108,7 @@ def examine(count: int, desk: Desk, candidate: Candidate) -> Exam:
 
 def _best(found: Sequence[Question], others: Sequence[Question], most: int) -> Sequence[Question]:
     """The best of the questions on an exercise, if `others` are asked on other exercises."""
-    from grader.questions.study import NUMBERS
+    from grader.questions.outcomes import NUMBERS
 
     kinds = Counter(question.kind for question in others)
     fresh = [one for one in found if not (one.kind in ONCE and kinds[one.kind])]

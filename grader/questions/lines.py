@@ -1,52 +1,67 @@
-"""Questions on which line makes a property true."""
+"""Questions on which of several changes has an effect."""
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from grader import wire
+from grader.questions.changes import FOLLOW_UP, Tried
+from grader.questions.outcomes import NOTHING, Outcome
 from grader.questions.question import Question
-from grader.questions.study import Outcome, Study, inputs_in_words
+from grader.questions.study import Study
+from grader.questions.texts import OMITTED, lines_at
 
-FEWEST, MOST = 3, 5  # lines to choose from
+FEWEST, MOST = 3, 4  # changes to choose from
 
 
 def about_lines(
-    study: Study, tried: Mapping[wire.Site, Outcome], chance: random.Random
-) -> Iterator[Question]:
-    """Questions on lines of which exactly one makes a property true, among the changes tried."""
-    of_line: dict[tuple[str, int, int], list[Outcome]] = defaultdict(list)
-    places: dict[tuple[str, int, int], wire.Place] = {}
-    for site, outcome in tried.items():
-        key = (site.place.file, site.place.cell, site.place.line)
-        places.setdefault(key, site.place)
-        of_line[key].append(outcome)
-    effects: Sequence[str] = sorted(
-        {s for some in of_line.values() for o in some for s in o.changed}
-    )
-    for effect in effects:
-        guilty = [key for key, some in of_line.items() if any(effect in o.changed for o in some)]
-        free = [
-            key
-            for key, some in of_line.items()
-            if all(effect not in o.changed and o.kind in ("behaviour", "numbers") for o in some)
-        ]
-        texts = {places[key].text for key in (*guilty, *free)}
-        if len(guilty) != 1 or len(free) < FEWEST - 1 or len(texts) < len(guilty) + len(free):
+    study: Study, tried: Tried, chance: random.Random
+) -> Iterator[tuple[wire.Site, Question]]:
+    """Questions on changes of different lines, of which one has an effect; with that change."""
+    short = {site: outcome for site, outcome in tried.items() if _is_short(site)}
+    effects = [(site, e) for site, outcome in short.items() for e in _effects(outcome)]
+    chance.shuffle(effects)
+    for site, effect in effects:
+        lines = {_line(site)}
+        shown = [site]
+        for other in chance.sample([*short], len(short)):
+            surely = effect in short[other].false or short[other].kind == "nothing"
+            if surely and _line(other) not in lines and len(shown) < MOST:
+                lines.add(_line(other))
+                shown.append(other)
+        choices = {one: _choice(study, one) for one in sorted(shown, key=_line)}
+        if len(shown) < FEWEST or len({*choices.values()}) < len(shown):
             continue
-        chance.shuffle(free)
-        shown = sorted([*guilty, *free[: MOST - 1]])
-        yield Question(
+        if not all(map(study.is_sure, shown)):
+            continue
+        question = Question(
             "line",
             study.name,
-            "A small change of one of these lines has this effect: "
-            f'"{effect}" Small changes of the others do not. Which line is it? '
-            f"({inputs_in_words(study, study.inputs[0])}.)",
-            [places[key] for key in shown],
-            places[guilty[0]].text,
-            f"Changes of {len(of_line)} lines were run; only this line's had the effect.",
-            "What must be true of the other lines for this line to be enough?",
-            [places[key].text for key in shown],
+            f'One of these changes has this effect: "{effect}" Which one?',
+            [line for one in choices for line in lines_at(study.sources, one)],
+            choices[site],
+            f"The {len(shown)} changes were run one by one; only this one had the effect.",
+            FOLLOW_UP["behaviour"],
+            [*choices.values()],
         )
+        yield site, question
+
+
+def _effects(outcome: Outcome) -> list[str]:
+    return sorted(outcome.true - {NOTHING})
+
+
+def _is_short(site: wire.Site) -> bool:
+    """Whether a change is of one line, which it does not leave out: that would stand out."""
+    return site.end_line == site.place.line and "\n" not in site.new and site.new != OMITTED
+
+
+def _line(site: wire.Site) -> tuple[str, int, int]:
+    return site.place.file, site.place.cell, site.place.line
+
+
+def _choice(study: Study, site: wire.Site) -> str:
+    """A change in words."""
+    (line,) = lines_at(study.sources, site, site.new)
+    return f"Line {line.line} becomes: {line.text.strip()}"

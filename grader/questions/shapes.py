@@ -3,56 +3,57 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 
 from grader import wire
+from grader.questions.inputs import Input, shapes_in_words
+from grader.questions.outcomes import shapes_of
 from grader.questions.question import Question
-from grader.questions.study import Input, Study, inputs_in_words, lines_of, shape_of
+from grader.questions.study import Study
+from grader.questions.texts import lines_at, on_one_line
 
 FEWEST = 2  # dimensions that are worth asking
 
 
 def about_shapes(study: Study, chance: random.Random) -> Iterator[Question]:
     """Questions on shapes that no argument has, and that no other line has."""
-    number = next((n for n, one in enumerate(study.inputs) if _is_clear(one)), None)
-    if number is None:
+    one = next((one for one in study.inputs if not one.only and _is_clear(one)), None)
+    if one is None:
         return
-    one = study.inputs[number]
     sites = [site for site in study.sites if site.kind == "value"]
-    probed = study.probed(sites)
     shapes: dict[wire.Site, tuple[int, ...]] = {}
-    for site in sites:
-        seen = probed[site][number] if site in probed else []
-        found = {shape_of(value) for value in seen}
-        if len(found) == 1 and (shape := found.pop()) is not None:
-            shapes[site] = shape
-    common = Counter((site.place.line, site.place.file, shape) for site, shape in shapes.items())
-    lines = Counter(shape for _, _, shape in common)
-    given = {tuple(tensor.shape) for tensor in one.tensors}
-    result = study.values[number]
-    final = shape_of(result.value) if isinstance(result, wire.Returned) else None
+    for site, seen in study.probed(sites, one).items():
+        found = {value.shape if isinstance(value, wire.TensorData) else None for value in seen}
+        # In a loop, the question is about the first time.
+        if seen and (site.loops or len(found) == 1) and isinstance(seen[0], wire.TensorData):
+            shapes[site] = seen[0].shape
+    lines: dict[tuple[int, ...], set[tuple[str, int, int]]] = defaultdict(set)
+    for site, shape in shapes.items():
+        lines[shape].add((site.place.file, site.place.cell, site.place.line))
+    known = {tuple(tensor.shape) for tensor in one.tensors}
+    known.update(shapes_of(study.values[study.inputs.index(one)]))
     asked = [
         site
         for site, shape in shapes.items()
-        if len(shape) >= FEWEST and shape not in given and shape != final and lines[shape] == 1
+        if FEWEST <= len(shape) <= wire.MAX_DIMENSIONS
+        and shape not in known
+        and len(lines[shape]) == 1
+        and str(shape)[1:-1] not in site.text  # as in `torch.zeros(2, 3)`
     ]
     chance.shuffle(asked)
     asked.sort(key=lambda site: not site.name)  # named values first
     for site in asked:
-        what = f"`{site.name}`" if site.name else f"`{' '.join(site.text.split())}`"
+        what = site.name or on_one_line(site.text)
         place = site.place
         where = place.within if place.cell else place.file
         again = "the first time that it runs, " if site.loops else ""
         yield Question(
             "shape",
             study.name,
-            f"{inputs_in_words(study, one)}. What is the shape of {what}, {again}in line "
-            f"{place.line} of {where}?",
-            [
-                wire.Place(place.file, place.line + n, line, place.cell)
-                for n, line in enumerate(lines_of(study, site))
-            ],
+            f"Suppose that {shapes_in_words(study.contract, one)}. What is the shape of "
+            f"`{what}`, {again}in line {place.line} of {where}?",
+            lines_at(study.sources, site),
             str(shapes[site]),
             f"A probe saw a tensor of the shape {shapes[site]} there.",
             "What does each of these numbers stand for?",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from grader.course.forms import specs_of
-from grader.feedback.behaviour import BATCH, LEADING, axis_named, label_of
+from grader.feedback.behaviour import BATCH, axis_named, label_of
 from grader.questions.question import Question
 from grader.questions.study import Study
+from grader.questions.words import is_named
 
 FEWEST = 3  # positions
 
@@ -22,8 +23,11 @@ def about_positions(study: Study, chance: random.Random) -> Iterator[Question]:
     chance.shuffle(groups)
     for number, axis, over in groups:
         parameter = signature.parameters[number]
-        label = label_of(parameter.specs[0] if parameter.specs else None, axis)
-        if label != label_of(out, over) or label in (LEADING, BATCH):
+        spec = parameter.specs[0] if parameter.specs else None
+        label = label_of(spec, axis)
+        if label != label_of(out, over) or label == BATCH:
+            continue
+        if not (is_named(spec, label) and is_named(out, label)):
             continue
         pairs = {
             (f.at[1], f.at[3]): holds
@@ -33,29 +37,34 @@ def about_positions(study: Study, chance: random.Random) -> Iterator[Question]:
         positions = sorted({to for _, to in pairs})
         if len(positions) < FEWEST or positions != [*range(len(positions))]:
             continue
-        of = chance.choice(positions[1:-1])
-        if any((of, to) not in pairs for to in positions):
+        at = chance.choice(positions[1:-1])
+        forward = chance.random() < 0.5  # else the same is asked about a position of the result
+        ways = [(at, other) if forward else (other, at) for other in positions]
+        if any(pair not in pairs for pair in ways):
             continue
-        changed = [to for to in positions if pairs[of, to]]
+        found = [other for other, pair in zip(positions, ways, strict=True) if pairs[pair]]
         sets = {
-            "Only at this position.": [of],
-            "At this position and all later ones.": positions[of:],
-            "At this position and all earlier ones.": positions[: of + 1],
-            "At all positions.": positions,
+            "Only this position.": [at],
+            "This position and all later ones.": positions[at:],
+            "This position and all earlier ones.": positions[: at + 1],
+            "All positions.": positions,
         }
-        reply = next((words for words, some in sets.items() if some == changed), None)
+        reply = next((words for words, some in sets.items() if some == found), None)
         if reply is None:
             continue
-        choices: Sequence[str] = [*sets]
+        name, along = f"`{parameter.name}`", f"the axis {axis_named(label)}"
+        count = f"(positions count from 0, up to {positions[-1]})"
         yield Question(
             "rows",
             study.name,
-            f"Only the numbers of `{parameter.name}` at position {of} of {axis_named(label)} "
-            f"change (positions count from 0, up to {positions[-1]}). Where along "
-            f"{axis_named(label)} does the result change?",
+            f"Only the numbers of {name} at position {at} of {along} change {count}. Which "
+            f"positions of the result change along {along}?"
+            if forward
+            else f"Look at position {at} of {along} in the result {count}. On which positions of "
+            f"{name} along {along} does it depend?",
             [],
             reply,
-            f"The result changed at the positions {changed}.",
+            f"{name} was changed at one position after the other; these counted: {found}.",
             "Which line of your answer decides that?",
-            [*choices],
+            [*sets],
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from grader.course.contract import Contract
-from grader.course.forms import specs_of
+from grader.course.forms import TensorSpec, specs_of
 from grader.feedback.behaviour import BATCH, LEADING, axis_named, label_of
 from grader.proxies.facts import Fact, Facts
 
@@ -19,22 +19,35 @@ ORDER = (
 def sentences_about(contract: Contract, before: Facts, after: Facts) -> list[str]:
     """How the behaviour `after` a change differs from that `before`, the most telling first."""
     changed = {
-        fact: after[fact] for fact in before if after.get(fact, before[fact]) != before[fact]
+        fact: after[fact]
+        for fact in before
+        if after.get(fact, before[fact]) != before[fact]
+        # That a result has no negative numbers may be so for the example alone.
+        and not (fact.kind == "bounded" and after[fact])
     }
     return list(dict.fromkeys(_sentences(contract, before, changed)))
 
 
 def false_sentences(contract: Contract, before: Facts, after: Facts) -> list[str]:
     """Sentences about changes of behaviour that did not happen."""
-    same = {fact: not holds for fact, holds in before.items() if after.get(fact) == holds}
+    moved = {_group(f) for f in before if f.kind == "reaches" and after.get(f) != before[f]}
+    same = {
+        fact: not holds
+        for fact, holds in before.items()
+        if after.get(fact) == holds and (fact.kind != "reaches" or _group(fact) not in moved)
+    }
     true = set(sentences_about(contract, before, after))
-    found = dict.fromkeys(_sentences(contract, before, same, whole=True))
+    found = dict.fromkeys(_sentences(contract, before, same))
     return [sentence for sentence in found if sentence not in true]
 
 
-def _sentences(
-    contract: Contract, before: Facts, changed: Mapping[Fact, bool], *, whole: bool = False
-) -> Iterator[str]:
+def is_named(spec: TensorSpec | None, label: str) -> bool:
+    """Whether exactly one axis has this name."""
+    names = [dimension.label for dimension in spec.dimensions or ()] if spec is not None else []
+    return label != LEADING and names.count(label) == 1
+
+
+def _sentences(contract: Contract, before: Facts, changed: Mapping[Fact, bool]) -> Iterator[str]:
     signature = contract.forward or contract.call
     out = next(specs_of(signature.returns), None)
 
@@ -44,20 +57,20 @@ def _sentences(
     for kind in ORDER:
         of_kind = {fact: holds for fact, holds in sorted(changed.items()) if fact.kind == kind}
         if kind == "reaches":
-            yield from _reaching(contract, before, of_kind, whole=whole)
+            yield from _reaching(contract, before, of_kind)
             continue
         for fact, holds in of_kind.items():
             match kind:
                 case "repeats" if not holds:
-                    yield "Two equal calls give different results."
+                    yield "Two equal calls now give different results."
                 case "repeats in training":
                     how = "the same result" if holds else "different results"
-                    yield f"In training mode, two equal calls give {how}."
+                    yield f"In training mode, two equal calls now give {how}."
                 case "sums":
                     label = label_of(out, fact.at[0])
-                    if label != LEADING:
-                        never = "" if holds else "no longer "
-                        yield f"Along {axis_named(label)}, the result {never}sums to one."
+                    if is_named(out, label) and label != BATCH:
+                        now = "now" if holds else "no longer"
+                        yield f"Along {axis_named(label)}, the result {now} sums to one."
                 case "heeds":
                     now = "now" if holds else "no longer"
                     yield f"The result {now} depends on {argument(fact)}."
@@ -66,7 +79,7 @@ def _sentences(
                 case "weights" if not holds:
                     yield "A parameter of the module gets no gradient."
                 case "bounded":
-                    yield f"The result has {'no' if holds else 'also'} negative numbers."
+                    yield f"The result now has {'no' if holds else 'also'} negative numbers."
                 case "shift" | "scale":
                     how = "Adding a constant to" if kind == "shift" else "Doubling"
                     now = "no longer" if holds else "now"
@@ -74,40 +87,48 @@ def _sentences(
                 case "lift" | "double":
                     how = "Adding a constant to" if kind == "lift" else "Doubling"
                     does = "adds it to the result" if kind == "lift" else "doubles the result"
-                    never = "" if holds else " no longer"
-                    yield f"{how} {argument(fact)}{never} {does}."
+                    now = "now" if holds else "no longer"
+                    yield f"{how} {argument(fact)} {now} {does}."
 
 
-def _reaching(
-    contract: Contract, before: Facts, changed: Mapping[Fact, bool], *, whole: bool
-) -> Iterator[str]:
+def _group(fact: Fact) -> tuple[int, int, int]:
+    """Of a fact "reaches": the argument, its axis, and the axis of the result."""
+    return fact.argument, fact.at[0], fact.at[2]
+
+
+def _reaching(contract: Contract, before: Facts, changed: Mapping[Fact, bool]) -> Iterator[str]:
     """Sentences on which positions of an argument the result depends."""
     signature = contract.forward or contract.call
     out = next(specs_of(signature.returns), None)
-    groups = dict.fromkeys((f.argument, f.at[0], f.at[2]) for f in changed)
+    groups = dict.fromkeys(map(_group, changed))
     for number, axis, over in groups:
         parameter = signature.parameters[number]
         inward = label_of(parameter.specs[0] if parameter.specs else None, axis)
         outward = label_of(out, over)
-        if inward != outward or LEADING in (inward, outward):
+        spec = parameter.specs[0] if parameter.specs else None
+        if inward != outward or not (is_named(spec, inward) and is_named(out, outward)):
             continue
         was = {
             (f.at[1], f.at[3]): holds
             for f, holds in before.items()
-            if f.kind == "reaches" and (f.argument, f.at[0], f.at[2]) == (number, axis, over)
+            if f.kind == "reaches" and _group(f) == (number, axis, over)
         }
         now = was | {
             (f.at[1], f.at[3]): holds
             for f, holds in changed.items()
-            if (f.argument, f.at[0], f.at[2]) == (number, axis, over)
+            if _group(f) == (number, axis, over)
         }
+        positions = {position for pair in was for position in pair}
+        if any((of, to) not in was for of in positions for to in positions if of != to):
+            continue  # for some positions, the results do not decide it
+        along = f"Along {axis_named(inward)},"
         later = any(was[pair] for pair in was if pair[0] > pair[1])
         if inward == BATCH:
             if not any(was[pair] for pair in was if pair[0] != pair[1]) and any(
                 now[pair] for pair in now if pair[0] != pair[1]
             ):
-                yield "Rows of the batch mix."
+                yield "Rows of the batch now mix: a row of the result depends on another row."
         elif not later and any(now[pair] for pair in now if pair[0] > pair[1]):
-            yield f"A position of the result depends on later positions of `{parameter.name}`."
-        elif not whole and later and not any(now[pair] for pair in now if pair[0] > pair[1]):
-            yield f"No position of the result depends on later positions of `{parameter.name}`."
+            yield f"{along} the result now depends on later positions of `{parameter.name}`."
+        elif later and not any(now[pair] for pair in now if pair[0] > pair[1]):
+            yield f"{along} the result no longer depends on later positions of `{parameter.name}`."

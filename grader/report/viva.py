@@ -154,17 +154,13 @@ def _listing(line: CodeLine) -> Markup:
 
 def _nameless(question: Question, names: Mapping[str, str]) -> Question:
     """A question without comments, and with other names of files."""
-    from grader.questions.study import RAISES  # needs torch
+    from grader.questions.outcomes import RAISES  # needs torch
 
     texts = _without_comments([at.text for at in question.lines])
     lines = [
         Place(names.get(at.file, at.file), at.line, text, at.cell)
         for at, text in zip(question.lines, texts, strict=True)
     ]
-    chosen, reply = question.choices, question.reply
-    if question.kind == "line":  # two lines may be equal without their comments
-        numbered = [f"{at.cell} {at.line}" for at in lines]
-        chosen, reply = numbered, numbered[chosen.index(reply)]
     # An exception's text may be the student's own.
     ran = question.ran.partition(":")[0] if question.reply == RAISES else question.ran
     told = {"text": question.text, "ran": ran}
@@ -173,8 +169,6 @@ def _nameless(question: Question, names: Mapping[str, str]) -> Question:
     return msgspec.structs.replace(
         question,
         lines=lines,
-        choices=chosen,
-        reply=reply,
         instead=_without_comments(question.instead),
         **told,
     )

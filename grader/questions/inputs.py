@@ -1,0 +1,189 @@
+"""The inputs on which an answer runs: those of its public checks, and others made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+
+from grader import wire
+from grader.course.contract import Contract
+from grader.questions.texts import in_python
+from grader.wire import payload
+
+MOST_INPUTS = 8
+MOST_NUMBERS = 400  # of the tensors of an input
+MOST_EDGES = 2  # inputs of checks from which edge cases are made
+FEW_NUMBERS = 16  # of the tensors of an input whose result a person can compute
+# What an input beside those of the checks shows. `ROUND` is no edge case: see `_round`.
+LARGE, ZERO, DOUBLE, MASKS, TRAINING, FRESH, ROUND = (
+    "large numbers", "zeros", "float64", "masks", "training mode", "own weights", "round numbers",
+)  # fmt: skip
+HUGE = 1000.0
+PATTERNS: Sequence[Sequence[float]] = (
+    (1.0, 1.0, 1.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0, 2.0), (2.0, 1.0, 3.0, 0.0, 4.0),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Input:
+    """The calls of a check to an answer: to its class, if it is one, and to the function."""
+
+    call: wire.Invoke
+    made: wire.Invoke | None = None
+    only: str = ""  # for an input beside those of the checks: what it shows
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The tensors among the arguments of the call."""
+        return list(payload.tensors_of([payload.unpack(value) for value in self.call.arguments]))
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the call can be written in a sentence, for a person to compute its result."""
+        tensors = self.tensors
+        floats = any(tensor.is_floating_point() for tensor in tensors)
+        return (
+            self.made is None
+            and (self.only == ROUND or (not self.only and not floats))
+            and sum(tensor.numel() for tensor in tensors) <= FEW_NUMBERS
+            and all(in_python(value) for value in self.call.arguments)
+        )
+
+
+def inputs_of(name: str, calls: Sequence[wire.Call]) -> list[Input]:
+    """The inputs of checks, those with distinct sizes first, then edge cases and round numbers."""
+    made: dict[int, wire.Invoke] = {}
+    found: list[Input] = []
+    for call in calls:
+        if isinstance(call, wire.Seed):
+            made.clear()
+        if not isinstance(call, wire.Invoke) or call.result == wire.TRIAL:
+            continue
+        plain = msgspec.structs.replace(
+            call, leaves=[], keep_graph=False, observe=False, altered=()
+        )
+        if call.construct and call.target == name:
+            made[call.result] = plain
+        elif call.target == name:
+            found.append(Input(plain))
+        elif isinstance(call.target, int) and call.target in made:
+            found.append(Input(plain, made[call.target]))
+    distinct: dict[bytes, Input] = {}
+    for one in found:
+        if sum(tensor.numel() for tensor in one.tensors) <= MOST_NUMBERS:
+            key = msgspec.msgpack.encode(
+                [one.made.arguments if one.made else [], one.call.arguments]
+            )
+            distinct.setdefault(key, one)
+    inputs = sorted(distinct.values(), key=_rank, reverse=True)[:MOST_INPUTS]
+    edges = [edge for one in inputs[:MOST_EDGES] for edge in _edges(one)]
+    return [*inputs, *edges, *_round(inputs)]
+
+
+def _rank(one: Input) -> tuple[bool, int, int]:
+    """Distinct sizes above 1 first, then few numbers."""
+    sizes = [size for tensor in one.tensors[:1] for size in tensor.shape]
+    clear = len(set(sizes)) == len(sizes) and 1 not in sizes and bool(sizes)
+    return clear, len(sizes), -sum(tensor.numel() for tensor in one.tensors)
+
+
+def _edges(one: Input) -> Iterator[Input]:
+    """Inputs on which a change may show its effect, although it shows none on those of checks."""
+    tensors = [tensor for tensor in one.tensors if not tensor.dtype.is_complex]
+    floats = any(tensor.is_floating_point() for tensor in tensors)
+    if floats:
+        yield _with(one, LARGE, lambda tensor: tensor * HUGE)
+        yield _with(one, ZERO, torch.zeros_like)
+    if floats and one.made is None:
+        yield _with(one, DOUBLE, lambda tensor: tensor.double())
+    if any(tensor.dtype == torch.bool for tensor in tensors):
+        yield replace(one, call=_masked(one.call), only=MASKS)
+    if one.made is not None:
+        # A rate of 0.0 would hide dropout.
+        arguments = [0.5 if value == 0.0 and type(value) is float else value
+                     for value in one.made.arguments]  # fmt: skip
+        made = msgspec.structs.replace(one.made, arguments=arguments)
+        yield replace(one, made=made, only=TRAINING)
+        yield replace(one, only=FRESH)
+
+
+def _round(inputs: Sequence[Input]) -> Iterator[Input]:
+    """Inputs with round numbers, of the sizes of the first input that has few numbers."""
+    for one in inputs:
+        numbers = [tensor.numel() for tensor in one.tensors if tensor.is_floating_point()]
+        if one.made is None and 0 < sum(numbers) <= FEW_NUMBERS:
+            for pattern in PATTERNS:
+                yield _with(one, ROUND, _Filling(pattern))
+            return
+
+
+class _Filling:
+    """Puts a pattern's numbers in place of a tensor's; each tensor begins at another number."""
+
+    def __init__(self, pattern: Sequence[float]) -> None:
+        self._pattern = pattern
+        self._begun = 0
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        at = [(n + self._begun) % len(self._pattern) for n in range(tensor.numel())]
+        self._begun += 1
+        return torch.tensor([self._pattern[n] for n in at], dtype=tensor.dtype).reshape(
+            tensor.shape
+        )
+
+
+def _with(one: Input, only: str, change: Any) -> Input:
+    """The input with its tensors of floats changed."""
+    arguments = [
+        payload.pack_tensor(change(payload.unpack_tensor(value)))
+        if isinstance(value, wire.TensorData) and value.dtype == "float32" and not value.array
+        else value
+        for value in one.call.arguments
+    ]
+    return replace(one, call=msgspec.structs.replace(one.call, arguments=arguments), only=only)
+
+
+def _masked(call: wire.Invoke) -> wire.Invoke:
+    """The call with masks that are the same everywhere."""
+    arguments = [
+        payload.pack_tensor(torch.zeros_like(payload.unpack_tensor(value)))
+        if isinstance(value, wire.TensorData) and value.dtype == "bool" and not value.array
+        else value
+        for value in call.arguments
+    ]
+    return msgspec.structs.replace(call, arguments=arguments)
+
+
+# --- in words ------------------------------------------------------------------------------------
+
+
+def shapes_in_words(contract: Contract, one: Input) -> str:
+    """The arguments of a call, such as "`x` has the shape (2, 5, 3), `context_length` is 8"."""
+    parts: list[str] = []
+    for name, value in _named(contract, one):
+        if isinstance(value, wire.TensorData):
+            parts.append(f"`{name}` has the shape {value.shape}")
+        elif value is None or isinstance(value, bool | int | float | str):
+            parts.append(f"`{name}` is {value!r}")
+        elif isinstance(value, wire.Items):
+            shapes = [part.shape for part in value.items if isinstance(part, wire.TensorData)]
+            parts.append(f"`{name}` holds tensors of the shapes {shapes}")
+    return ", ".join(parts)
+
+
+def values_in_words(contract: Contract, one: Input) -> str:
+    """The arguments of a readable call, such as "`x` = [1, 0], `p` = 0.5"."""
+    return ", ".join(f"`{name}` = {in_python(value)}" for name, value in _named(contract, one))
+
+
+def _named(contract: Contract, one: Input) -> Iterator[tuple[str, Any]]:
+    signatures = [(contract.call, one.made), (contract.forward or contract.call, one.call)]
+    for signature, call in signatures:
+        if call is not None:
+            names = call.keywords or [parameter.name for parameter in signature.parameters]
+            yield from zip(names, call.arguments, strict=False)

@@ -1,0 +1,201 @@
+"""What a change of an answer does, as its results show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from grader import wire
+from grader.course.contract import Contract
+from grader.grading.diagnosis import flat
+from grader.proxies.facts import CLEAR, Facts
+from grader.questions.inputs import DOUBLE, FRESH, LARGE, MASKS, ROUND, TRAINING, ZERO, Input
+from grader.questions.texts import in_python
+from grader.questions.words import false_sentences, sentences_about
+from grader.wire import payload
+
+SAME = 1e-5  # a smaller difference, relative to the numbers, is rounding
+# A change that only makes a name, a type or a syntax wrong asks for no thought.
+DULL = frozenset({
+    "AttributeError", "ForbiddenOperation", "IndentationError", "NameError", "NotBound",
+    "NotImplementedError", "SyntaxError", "TypeError", "UnboundLocalError",
+})  # fmt: skip
+
+DECIDED = ("repeats", "gradient", "weights")  # kinds of facts that each result decides
+
+Values = list[wire.Outcome | None]  # the outcome of each input; None if the process was lost
+Gap = Literal["same", "numbers", "shape"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a change does."""
+
+    kind: Literal["raises", "shape", "behaviour", "numbers", "edge", "nothing"]
+    told: str  # the sentence that is true
+    false: tuple[str, ...] = ()  # sentences about behaviour that are not
+    ran: str = ""  # what was seen
+    true: frozenset[str] = frozenset()  # all sentences that are, apart from those on numbers
+    shown: tuple[str, ...] = ()  # the result for each readable input, as Python writes it
+    at: int = 0  # the number of the input that shows it
+
+
+RAISES = "It raises an exception."
+NOTHING = "Nothing: every result stays as it is."
+NUMBERS = "The result has the same shape, and other numbers."
+# What is told if a change shows on these inputs alone.
+ON_EDGES = {
+    LARGE: "Nothing for numbers of usual size; for very large numbers, the result changes.",
+    ZERO: "Nothing, except where all numbers are 0: there the result changes.",
+    DOUBLE: "Nothing for float32; for float64, the result changes.",
+    MASKS: "Nothing, except for a mask that is False everywhere.",
+    TRAINING: "Nothing in evaluation mode; in training mode, with dropout, the result changes.",
+    FRESH: "Nothing for the same weights; but a new module begins with other weights.",
+}
+OVERFLOWS = "Nothing for numbers of usual size; very large numbers give NaN or infinity."
+
+
+def outcome_of(
+    contract: Contract,
+    inputs: Sequence[Input],
+    before: tuple[Values, Facts],
+    after: tuple[Values, Facts],
+) -> Outcome | None:
+    """What a change does; None if it is not clear."""
+    every = list(zip(after[0], before[0], inputs, strict=True))
+    # The question is about the first input of the checks that shows the change.
+    shows = (n for n, (value, was, one) in enumerate(every)
+             if not one.only and gap_of(value, was) != "same")  # fmt: skip
+    at = next(shows, 0)
+    value, was, _ = every[at]
+    if isinstance(value, wire.Raised):
+        ran = f"It raises {value.kind}: {_short(value.text)}"
+        return None if value.kind in DULL else Outcome("raises", RAISES, ran=ran, at=at)
+    gap = gap_of(value, was)
+    if gap is None:
+        return None
+    now, usual = shapes_of(value), shapes_of(was)
+    if gap == "shape":
+        if not now or now == usual:
+            return None
+        told = shapes_told(now)
+        return Outcome("shape", told, ran=f"{told} Before: {in_words(usual)}.", at=at)
+    if {fact for fact in before[1] if fact.kind in DECIDED} - after[1].keys():
+        return None
+    shown = tuple(
+        in_python(value.value) if isinstance(value, wire.Returned) else ""
+        for value, _, one in every
+        if one.is_readable
+    )
+    true = sentences_about(contract, before[1], after[1])
+    false = tuple(false_sentences(contract, before[1], after[1]))
+    if true:
+        all_true = frozenset({*true, NOTHING} if gap == "same" else true)
+        return Outcome("behaviour", true[0], false, " ".join(true), all_true, shown, at)
+    if gap == "same":
+        return _on_edges(every, false)
+    if not now:
+        return None
+    ran = "The numbers differ, and the shape is the same."
+    return Outcome("numbers", NUMBERS, false, ran, shown=shown, at=at)
+
+
+def _on_edges(
+    every: Sequence[tuple[wire.Outcome | None, wire.Outcome | None, Input]],
+    false: tuple[str, ...],
+) -> Outcome | None:
+    """What a change does that shows on no input of the checks."""
+    told: set[str] = set()
+    for value, was, one in every:
+        gap = gap_of(value, was)
+        if gap == "same":
+            continue
+        if gap is None or one.only == ROUND:
+            return None
+        overflows = one.only == LARGE and _is_finite(was) and not _is_finite(value)
+        told.add(OVERFLOWS if overflows else ON_EDGES[one.only])
+    if len(told) > 1:
+        return None
+    if told:
+        sentence = told.pop()
+        return Outcome("edge", sentence, false, sentence)
+    ran = f"All results stay as they are, for {len(every)} inputs and for small changes of them."
+    return Outcome("nothing", NOTHING, false, ran)
+
+
+def _is_finite(outcome: wire.Outcome | None) -> bool:
+    assert isinstance(outcome, wire.Returned)
+    tensors = payload.tensors_of([payload.unpack(outcome.value)])
+    return all(bool(tensor.isfinite().all()) for tensor in tensors if not tensor.is_meta)
+
+
+def _short(text: str) -> str:
+    return " ".join(text.strip().partition("\n")[0].split())[:160]
+
+
+def all_same(ones: Values, others: Values) -> bool:
+    """Whether the answer returned the same each time."""
+    return len(ones) == len(others) and all(
+        gap_of(one, other) == "same" for one, other in zip(ones, others, strict=True)
+    )
+
+
+def gap_of(one: wire.Outcome | None, other: wire.Outcome | None) -> Gap | None:
+    """How two results differ; None if that is unclear, or one of them is no result."""
+    if not isinstance(one, wire.Returned) or not isinstance(other, wire.Returned):
+        return None
+    if one.changed != other.changed:
+        return None  # the change is of an argument
+    ones, others = list(flat([one.value])), list(flat([other.value]))
+    if len(ones) != len(others):
+        return "shape"
+    found: set[Gap | None] = set()
+    for a, b in zip(ones, others, strict=True):
+        if isinstance(a, wire.TensorData) and isinstance(b, wire.TensorData):
+            found.add(_gap_of_tensors(a, b))
+        else:
+            found.add(_gap_of_others(a, b))
+    if None in found:
+        return None
+    return "shape" if "shape" in found else "numbers" if "numbers" in found else "same"
+
+
+def _gap_of_others(one: object, other: object) -> Gap | None:
+    if one == other:
+        return "same"
+    if type(one) is not type(other):
+        return "shape"
+    return None if isinstance(one, str) else "numbers"  # a text may stand for a container's form
+
+
+def _gap_of_tensors(one: wire.TensorData, other: wire.TensorData) -> Gap | None:
+    if (one.shape, one.dtype, one.device) != (other.shape, other.dtype, other.device):
+        return "shape"
+    if one == other or one.device != "cpu":
+        return "same" if one == other else None
+    a, b = (payload.unpack_tensor(value).to(torch.complex128) for value in (one, other))
+    if torch.allclose(a, b, rtol=SAME, atol=SAME, equal_nan=True):
+        return "same"
+    off = (a - b).abs().nan_to_num(nan=1.0, posinf=1.0)
+    return "numbers" if float(off.max()) > CLEAR else None
+
+
+def shapes_of(outcome: wire.Outcome | None) -> Sequence[tuple[int, ...]]:
+    """The shapes of the tensors of a result, in order."""
+    value = outcome.value if isinstance(outcome, wire.Returned) else None
+    return [part.shape for part in flat([value]) if isinstance(part, wire.TensorData)]
+
+
+def shapes_told(shapes: Sequence[tuple[int, ...]]) -> str:
+    """A sentence on the shapes of a result's tensors."""
+    if len(shapes) == 1:
+        return f"The result has the shape {shapes[0]}."
+    return f"The result has tensors of the shapes {in_words(shapes)}."
+
+
+def in_words(shapes: Sequence[tuple[int, ...]]) -> str:
+    """Shapes with commas between them."""
+    return ", ".join(map(str, shapes))
