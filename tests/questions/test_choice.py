@@ -1,0 +1,154 @@
+"""The questions that are chosen about an answer: of its own lines, clear, and of several kinds."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.course.course import load_course
+from grader.grading.desk import Desk
+from grader.grading.order import Order
+from grader.questions.choice import choose
+from grader.questions.outcomes import NOTHING, RAISES
+from grader.questions.question import Question
+from grader.questions.study import Unfit
+from grader.sandbox.jails import Warm
+from tests.conftest import sharing
+from tests.questions.conftest import EXERCISES, Ask, Learn
+from tests.support.asked import FUSED, HEAD, LOOP, STABLE
+from tests.support.places import REAL
+
+ANSWERS = {
+    "running_mean_loop": LOOP,
+    "running_mean_matrix": FUSED,
+    "softmax_stable": STABLE,
+    "CausalHead": HEAD,
+}
+
+
+def lines_of(questions: list[Question]) -> set[str]:
+    return {line.text.strip() for question in questions for line in question.lines}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_each_question_is_clear_and_the_set_is_mixed(learn: Learn, name: str) -> None:
+    """Choices differ, one is right, and the limits on replies and kinds hold, for any seed."""
+    studied = learn(name, ANSWERS[name])
+    own = [line.strip() for line in ANSWERS[name].split("\n")]
+    for seed in "abc":
+        questions = choose(studied, 3, seed)
+        assert len(questions) == 3
+        assert len({question.kind for question in questions}) > 1
+        assert sum(question.runnable for question in questions) <= 1
+        replies = [question.reply for question in questions]
+        assert replies.count(NOTHING) <= 1
+        assert replies.count(RAISES) <= 1
+        for question in questions:
+            assert question.is_right(question.reply)
+            if question.choices:
+                assert len(question.choices) >= 3
+                assert len({*question.choices}) == len(question.choices)
+                assert sum(map(question.is_right, question.choices)) == 1
+        assert all(any(one.startswith(line) for one in own) for line in lines_of(questions))
+
+
+def test_a_seed_decides_the_questions(learn: Learn) -> None:
+    studied = learn("CausalHead", HEAD)
+    assert choose(studied, 3, "a") == choose(learn("CausalHead", HEAD), 3, "a")
+    assert len({tuple(q.text for q in choose(studied, 3, seed)) for seed in "abcd"}) > 1
+
+
+def test_helpers_belong_to_an_answer_and_other_exercises_do_not(learn: Learn) -> None:
+    about = {site.place.text for site in learn("softmax_stable", STABLE).sites}
+    assert any("scores.amax" in text for text in about)
+    assert not any("foreign" in text for text in about)
+
+
+def test_comments_are_not_shown(learn: Learn) -> None:
+    """A comment often tells the reply."""
+    studied = learn("running_mean_loop", LOOP)
+    for seed in "abcd":
+        questions = choose(studied, 3, seed)
+        texts = [*lines_of(questions), *(line for one in questions for line in one.instead)]
+        assert not any("#" in text for text in texts)
+
+
+def test_a_value_in_a_loop_is_asked_the_first_time(learn: Learn) -> None:
+    """`part` grows: (2, 1, 3), (2, 2, 3), …"""
+    studied = learn("running_mean_loop", LOOP)
+    shapes = [
+        question
+        for seed in "abcdefghijkl"
+        for question in choose(studied, 2, seed)
+        if question.kind == "shape"
+    ]
+    assert shapes
+    for question in shapes:
+        assert "the first time that it runs" in question.text
+        assert question.reply == "(2, 1, 3)"
+
+
+def test_a_small_result_is_asked_in_full(ask: Ask) -> None:
+    """Where a mask is wrong, "other numbers" says little."""
+    questions = ask("running_mean_matrix", FUSED)
+    results = [one for one in questions if "what is the result then" in one.text]
+    assert results
+    assert all(choice.startswith("[[") for one in results for choice in one.choices)
+
+
+def test_weights_that_are_drawn_differently_are_no_nothing(learn: Learn) -> None:
+    """The study gives modules weights of its own, so the initial weights show in no result."""
+    drawn = HEAD.replace(
+        "        self.scaled = scaled\n",
+        "        self.scaled = scaled\n        nn.init.ones_(self.key.weight)\n",
+    )
+    studied = learn("CausalHead", drawn)
+    for seed in "abcd":
+        for question in choose(studied, 3, seed):
+            if any("nn.init" in line.text for line in question.lines):
+                assert question.reply == (
+                    "Nothing for the same weights; but a new module begins with other weights."
+                )
+
+
+def test_an_answer_that_draws_has_no_questions_whose_reply_changes(ask: Ask) -> None:
+    noisy = FUSED.replace("return torch", "return torch.rand(time, time) * 1e-9 + torch")
+    first, again = (ask("running_mean_matrix", noisy) for _ in range(2))
+    assert first == again
+    clock = noisy.replace("torch.rand(time, time)", "(clock.perf_counter_ns() % 1000)")
+    assert len(ask("running_mean_matrix", f"import time as clock\n{clock}")) == 3
+
+
+def test_a_wrong_answer_has_no_questions(ask: Ask) -> None:
+    with pytest.raises(Unfit, match="does not pass its public checks"):
+        ask("running_mean_matrix", FUSED.replace("dim=-1", "dim=-2"))
+
+
+CELLS = [
+    "%matplotlib inline\nimport torch\n!ls",
+    "# a größer tensor\r\nclass CausalHead:\r\n    pass",
+    "%time x = 3\n"
+    + FUSED.replace("torch.ones(time, time).tril() /", "größe(time).tril() /", 1)
+    + "\ndef größe(time):\n\tbreit = '→ ü'; one = torch.ones(\n\t\ttime,  # rows\n\t\ttime)\n"
+    + "\treturn one\n",
+]
+
+
+def test_lines_of_a_notebook_are_those_of_the_cell(learn: Learn) -> None:
+    cell = CELLS[2].split("\n")
+    studied = learn("running_mean_matrix", CELLS)
+    for seed in "abcd":
+        for question in choose(studied, 3, seed):
+            for line in question.lines:
+                assert line.cell == 3
+                assert cell[line.line - 1].startswith(line.text)
+                assert line.text.strip()
+
+
+def test_hidden_tests_add_nothing(warm: Warm, learn: Learn, public_desk: Desk) -> None:
+    """With hidden tests and the hidden seed at hand, the questions are the same."""
+    course = load_course(REAL)
+    files = {**course.tests_of()}
+    order = Order(course, "another seed", files, EXERCISES, isolation="weak")
+    with sharing(warm), order.desk() as desk:
+        secret = choose(learn("softmax_stable", STABLE, desk), 3, "a")
+    assert secret == choose(learn("softmax_stable", STABLE), 3, "a")
