@@ -64,4 +64,4 @@ def _line(site: wire.Site) -> tuple[str, int, int]:
 def _choice(study: Study, site: wire.Site) -> str:
     """A change in words."""
     (line,) = lines_at(study.sources, site, site.new)
-    return f"Line {line.line} becomes: {line.text.strip()}"
+    return f"Line {line.line} becomes `{line.text.strip()}`"

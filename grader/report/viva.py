@@ -109,14 +109,11 @@ def exam_page(
 
 
 def _asked(number: int, question: Question) -> _Asked:
-    """A question for a page; the lines to choose from are shown as choices only."""
+    """A question for a page."""
     choices = [_code(text) for text in question.choices]
     lines = [CodeLine(at.line, shown_line(at.text), marked=False) for at in question.lines]
     reply = _code(question.reply)
     if question.choices:
-        if question.kind == "line":
-            choices = [_listing(line) for line in lines]
-            lines = []
         place = question.choices.index(question.reply)
         reply = _code(LETTERS[place]) + ": " + choices[place]
     return _Asked(
@@ -141,12 +138,6 @@ def _code(text: str) -> Markup:
         return Markup("{}").format(safe(text))
     whole = "".join("<code>{}</code>" if n % 2 else "{}" for n in range(len(parts)))
     return Markup(whole).format(*parts)
-
-
-def _listing(line: CodeLine) -> Markup:
-    from markupsafe import Markup
-
-    return Markup("line {}: <code>{}</code>").format(line.number, safe(line.text.strip()))
 
 
 # --- without names -------------------------------------------------------------------------------
