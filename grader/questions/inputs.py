@@ -19,6 +19,7 @@ MOST_INPUTS = 8
 MOST_NUMBERS = 400  # of the tensors of an input
 MOST_EDGES = 2  # inputs of checks from which edge cases are made
 FEW_NUMBERS = 16  # of the tensors of an input whose result a person can compute
+FEW_ARGUMENTS = 4
 # What an input beside those of the checks shows. `ROUND` is no edge case: see `_round`.
 LARGE, ZERO, DOUBLE, MASKS, TRAINING, FRESH, ROUND = (
     "large numbers", "zeros", "float64", "masks", "training mode", "own weights", "round numbers",
@@ -50,6 +51,7 @@ class Input:
         return (
             self.made is None
             and (self.only == ROUND or (not self.only and not floats))
+            and len(self.call.arguments) <= FEW_ARGUMENTS
             and sum(tensor.numel() for tensor in tensors) <= FEW_NUMBERS
             and all(in_python(value) for value in self.call.arguments)
         )

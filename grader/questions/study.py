@@ -32,6 +32,7 @@ from grader.sandbox.session import StudentCall, StudentLost
 from grader.wire import SourceText, payload
 
 MOST_LOST = 2  # changes that may lose the process, as by running for ever
+RAISING = "[][0]"
 PROBE = "_probe_"  # see `grader.guest.sites`
 
 
@@ -95,10 +96,21 @@ class Study:
         return self._outcomes[site]
 
     def is_sure(self, site: wire.Site) -> bool:
-        """Whether a change does the same when it is run again."""
+        """Whether a change does the same when it is run again, and is of code that runs."""
         if site not in self._sure:
-            self._sure[site] = self._changed(site) == self.outcome(site)
+            outcome = self._changed(site)
+            sure = outcome is not None and outcome == self.outcome(site)
+            if outcome is not None and outcome.kind in ("nothing", "edge"):
+                sure = sure and self._is_reached(site)
+            self._sure[site] = sure
         return self._sure[site]
+
+    def _is_reached(self, site: wire.Site) -> bool:
+        """Whether the answer raises if an expression that raises takes the place of this one."""
+        sources = spliced(self.sources, site, RAISING)
+        assert sources is not None
+        ran = run(self.desk, self.name, sources, self.inputs[:1], None)
+        return ran is not None and isinstance(ran[0][0], wire.Raised)
 
     def _changed(self, site: wire.Site) -> Outcome | None:
         sources = spliced(self.sources, site, site.new)

@@ -12,6 +12,8 @@ from grader.questions.study import Study
 from grader.questions.words import is_named
 
 FEWEST = 3  # positions
+ONLY = "Only this position."
+RARELY = 0.6  # how often this reply, which is frequent and says little, is left out
 
 
 def about_positions(study: Study, chance: random.Random) -> Iterator[Question]:
@@ -44,13 +46,13 @@ def about_positions(study: Study, chance: random.Random) -> Iterator[Question]:
             continue
         found = [other for other, pair in zip(positions, ways, strict=True) if pairs[pair]]
         sets = {
-            "Only this position.": [at],
+            ONLY: [at],
             "This position and all later ones.": positions[at:],
             "This position and all earlier ones.": positions[: at + 1],
             "All positions.": positions,
         }
         reply = next((words for words, some in sets.items() if some == found), None)
-        if reply is None:
+        if reply is None or (reply == ONLY and chance.random() < RARELY):
             continue
         name, along = f"`{parameter.name}`", f"the axis {axis_named(label)}"
         count = f"(positions count from 0, up to {positions[-1]})"

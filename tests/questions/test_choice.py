@@ -87,6 +87,12 @@ def test_a_value_in_a_loop_is_asked_the_first_time(learn: Learn) -> None:
         assert question.reply == "(2, 1, 3)"
 
 
+def test_parameters_have_the_names_of_the_answer(ask: Ask) -> None:
+    texts = [one.text for one in ask("running_mean_matrix", FUSED.replace("time", "steps"))]
+    assert any("`steps`" in text for text in texts)
+    assert not any("`time`" in text for text in texts)
+
+
 def test_a_small_result_is_asked_in_full(ask: Ask) -> None:
     """Where a mask is wrong, "other numbers" says little."""
     questions = ask("running_mean_matrix", FUSED)
@@ -108,6 +114,15 @@ def test_weights_that_are_drawn_differently_are_no_nothing(learn: Learn) -> None
                 assert question.reply == (
                     "Nothing for the same weights; but a new module begins with other weights."
                 )
+
+
+def test_code_that_does_not_run_is_no_nothing(learn: Learn) -> None:
+    """With other arguments, it could run."""
+    idle = FUSED.replace("    return", "    if time > 900:\n        time = time + 1\n    return")
+    studied = learn("running_mean_matrix", idle)
+    (site,) = [one for one in studied.sites if one.new == "pass"]
+    assert studied.outcome(site) is not None
+    assert not studied.is_sure(site)
 
 
 def test_an_answer_that_draws_has_no_questions_whose_reply_changes(ask: Ask) -> None:
