@@ -174,7 +174,10 @@ def shapes_in_words(contract: Contract, one: Input) -> str:
             parts.append(f"`{name}` is {value!r}")
         elif isinstance(value, wire.Items):
             shapes = [part.shape for part in value.items if isinstance(part, wire.TensorData)]
-            parts.append(f"`{name}` holds tensors of the shapes {shapes}")
+            if shapes:
+                parts.append(f"`{name}` holds tensors of the shapes {', '.join(map(str, shapes))}")
+            elif written := in_python(value):
+                parts.append(f"`{name}` is {written}")
     return ", ".join(parts)
 
 
