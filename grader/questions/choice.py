@@ -8,8 +8,9 @@ from itertools import islice
 
 from grader import wire
 from grader.questions.changes import about_change
+from grader.questions.inputs import FRESH
 from grader.questions.lines import about_lines
-from grader.questions.outcomes import NOTHING, NUMBERS, RAISES, Outcome
+from grader.questions.outcomes import NOTHING, NUMBERS, ON_EDGES, RAISES, Outcome
 from grader.questions.predictions import about_entries
 from grader.questions.question import Question
 from grader.questions.shapes import about_shapes
@@ -21,7 +22,7 @@ RUNNABLE: Sequence[Callable[[Study, random.Random], Iterator[Question]]] = (
     about_shapes, about_entries, about_positions,
 )  # fmt: skip
 SHARE_OF_LINES = 0.35
-# How telling a change is, by what it does; chance adds at most 1.5.
+# The rank of a change by what it does, the most telling first; chance adds at most 1.5.
 TELLING = {"behaviour": 0, "edge": 0, "shape": 1, "numbers": 1, "nothing": 1, "raises": 2}
 PLAIN = (RAISES, NOTHING, NUMBERS)  # outcomes that say little
 
@@ -35,7 +36,7 @@ def choose(study: Study, count: int, seed: str) -> list[Question]:
     chance = random.Random(f"{seed} {study.name}")
     found = _runnable(study, chance)[: count - 1]
     tried = _try(study, chance, count)
-    ranked = sorted(tried, key=lambda site: TELLING[tried[site].kind] + 1.5 * chance.random())
+    ranked = sorted(tried, key=lambda site: _rank(tried[site]) + 1.5 * chance.random())
     if len(found) < count > 1 and chance.random() < SHARE_OF_LINES:
         for site, question in islice(about_lines(study, tried, chance), 1):
             ranked.remove(site)
@@ -53,6 +54,12 @@ def choose(study: Study, count: int, seed: str) -> list[Question]:
                 ranked.remove(site)
                 found.append(question)
     return found
+
+
+def _rank(outcome: Outcome) -> int:
+    """How little a change tells."""
+    says_little = outcome.told == NUMBERS and not any(outcome.shown)
+    return 2 if says_little or outcome.told == ON_EDGES[FRESH] else TELLING[outcome.kind]
 
 
 def _try(study: Study, chance: random.Random, count: int) -> dict[wire.Site, Outcome]:
