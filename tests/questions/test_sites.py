@@ -81,7 +81,8 @@ def test_a_refusal_of_bad_input_is_left_alone(sit: Sit) -> None:
 
 def test_an_operator_in_a_comment_is_not_changed(sit: Sit) -> None:
     text = "def center(x):\n    return (x  # a - b\n        - x.mean())\n"
-    assert not [site for site in sites_of(sit, text) if site.kind == "change"]
+    changed = [site for site in sites_of(sit, text) if site.kind == "change"]
+    assert not [site for site in changed if "#" in site.text]
 
 
 def test_a_thousand_sites_are_cut(sit: Sit) -> None:
