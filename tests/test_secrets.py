@@ -148,11 +148,21 @@ def test_no_module_of_the_trusted_side_is_loaded(desk: Desk) -> None:
         "operations",
         "preload",
         "server",
+        "sites",
         "trace",
         "warm",
     )
 
-    shared = ("checks", "definitions", "frames", "ipython", "models", "payload", "source")
+    shared = (
+        "changes",
+        "checks",
+        "definitions",
+        "frames",
+        "ipython",
+        "models",
+        "payload",
+        "source",
+    )
     rooms = {"grader", "grader.guest", "grader.wire"}
     rooms |= {f"grader.guest.{name}" for name in guest}
     assert ours <= rooms | {f"grader.wire.{name}" for name in shared}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 
 import pytest
 
@@ -32,7 +33,9 @@ def public_desk(warm: Warm) -> Iterator[Desk]:
     course = load_course(REAL)
     files = course.checks_of(EXERCISES)
     order = Order(course, course.seed, files, EXERCISES, isolation="weak")
-    with sharing(warm), order.desk() as desk:
+    with ExitStack() as stack:
+        with sharing(warm):  # later tests of other folders must not share it
+            desk = stack.enter_context(order.desk())
         yield desk
 
 

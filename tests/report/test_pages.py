@@ -449,7 +449,7 @@ def test_the_replies_of_an_oral_exam_are_folded_on_a_screen_and_open_on_paper(
 ) -> None:
     page = open_page(VIVA).page
     replies = page.locator(".reply b")
-    expect(replies).to_have_text(["(2, 3)", "A: Nothing.", f"B: line 6: {LINES[5].text.strip()}"])
+    expect(replies).to_have_text(["(2, 3)", "A: Nothing.", f"B: {LINES[5].text.strip()}"])
     expect(page.locator(".reply b:visible")).to_have_count(0)
     page.emulate_media(media="print")
     expect(page.locator(".reply b:visible")).to_have_count(3)
