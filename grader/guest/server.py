@@ -137,11 +137,11 @@ class Guest:
     def answer(self, request: wire.Request) -> wire.Reply:
         """Execute a request; exceptions of student code become `Raised`."""
         match request:
-            case wire.Open(sources, wanted, forbidden, others, checks, _):
+            case wire.Open(sources, wanted, forbidden, others, checks, probes):
                 self._gone = forbid(forbidden if self._take_away else ())
                 self.submission = LoadedSubmission(sources, wanted, others, checks=checks)
                 self._definition = self.submission.definition
-                if request.probes:
+                if probes:
                     for file in self.submission.files:
                         file.namespace[PROBE] = self._probe
                 listing = self.submission.listing()

@@ -10,6 +10,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 from itertools import islice
+from typing import Literal
 
 from grader.guest.loader import LoadedSubmission
 from grader.wire import MAX_NAME, MAX_TEXT, Site
@@ -73,25 +74,24 @@ class _Reader:
         """The sites at one node."""
         if isinstance(node, ast.expr) and not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
             if name := _bound_to(node, parent):
-                yield from self._site("value", node, statement, name=name, loops=loops)
+                yield from self._site("value", node, name=name, loops=loops)
             elif _is_step(node):
-                yield from self._site("value", node, statement, loops=loops)
+                yield from self._site("value", node, loops=loops)
             whole = isinstance(parent, ast.Expr) or _takes_apart(parent, node)
             for new in () if whole else self._without(node, parent):
                 if name and new == name:  # `x = x` says less than the line left out
-                    yield from self._site("leave out", statement, statement, "pass", loops=loops)
+                    yield from self._site("leave out", statement, "pass", loops=loops)
                 else:
-                    yield from self._site("leave out", node, statement, new, loops=loops)
+                    yield from self._site("leave out", node, new, loops=loops)
             for new in self._changed(node, parent):
-                yield from self._site("change", node, statement, new, loops=loops)
+                yield from self._site("change", node, new, loops=loops)
         elif isinstance(node, ast.stmt) and _can_go(node):
-            yield from self._site("leave out", node, node, "pass", loops=loops)
+            yield from self._site("leave out", node, "pass", loops=loops)
 
     def _site(
         self,
-        kind: str,
+        kind: Literal["value", "leave out", "change"],
         node: ast.expr | ast.stmt,
-        statement: ast.stmt,
         new: str = "",
         *,
         name: str = "",
@@ -102,17 +102,15 @@ class _Reader:
         if long or text == new or len(name) > MAX_NAME:
             return
         assert node.end_lineno is not None
-        file = self._definition.file
-        place = file.place(node.lineno)
+        place = self._definition.file.place(node.lineno)
         yield Site(
-            kind,  # type: ignore[arg-type]
+            kind,
             place,
             self._column(node.lineno, node.col_offset),
             place.line + node.end_lineno - node.lineno,
             self._column(node.end_lineno, node.end_col_offset or 0),
             text,
             new,
-            file.place(statement.lineno).text,
             name,
             loops,
         )

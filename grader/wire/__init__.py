@@ -290,7 +290,6 @@ class Site(msgspec.Struct, frozen=True):
     end: int  # the column after the last character
     text: Text  # what stands there
     new: Text = ""  # what a change puts there
-    statement: Text = ""  # the first line of the statement around
     name: Name = ""  # the name that the value is bound to
     loops: bool = False  # whether the site is in a loop
 
