@@ -34,8 +34,12 @@ from grader.grading.asking import asked_in
 from grader.grading.desk import Desk
 from grader.grading.opening import sheet_of
 from grader.grading.order import Order
+from grader.intake import Submission
 from grader.mistakes import Variant, load_library
+from grader.questions.choice import choose
+from grader.questions.study import Unfit, study
 from grader.records.faults import CallError
+from grader.records.rows import counted
 from grader.run.workers import share
 from grader.sandbox.session import Backend
 from grader.wire import SourceText
@@ -50,11 +54,13 @@ def audit_course(
     seed: str | None = None,
     seeds: int = 1,
     backend: AbstractContextManager[Backend] | None = None,
+    asks: bool = False,
 ) -> list[Audited]:
     """Audit exercises; `report` gets the findings of each exercise as soon as they are known.
 
     Tests run with `seed`, by default the course's hidden seed, and with further seeds that are
     derived from it, `seeds` in all. If `backend` is given, jails come from there, and `jobs` is 1.
+    With `asks`, questions about the references are sought, too.
     """
     _refuse_unread(course)
     refuse_slips(course)
@@ -69,7 +75,7 @@ def audit_course(
     refuse_slips_in_answers(course, library, only)
     size = Counter(variant.exercise for variant in library.variants)
     names = sorted(only, key=lambda name: -size[name])
-    for of_one in share(order, partial(_examine, excuses, own, seeds), names, jobs):
+    for of_one in share(order, partial(_examine, excuses, own, seeds, asks), names, jobs):
         findings += of_one
         report(of_one)
     place = {name: number for number, name in enumerate(course.exercises)}
@@ -100,7 +106,9 @@ def _refuse_unread(course: Course) -> None:
 # --- one exercise --------------------------------------------------------------------------------
 
 
-def _examine(excuses: Excuses, own: Excuses, seeds: int, desk: Desk, name: str) -> list[Audited]:
+def _examine(
+    excuses: Excuses, own: Excuses, seeds: int, asks: bool, desk: Desk, name: str
+) -> list[Audited]:
     """All findings about an exercise; faults of its parts and its stub depend on no seed."""
     refuse_unknown_operations(desk.course, name)
     refuse_idle_tests(desk.tests[name])
@@ -117,6 +125,8 @@ def _examine(excuses: Excuses, own: Excuses, seeds: int, desk: Desk, name: str) 
     for number in range(1, seeds + 1):
         with _reseeded(desk, number) as other:
             findings += (replace(f, seed=number) for f in _findings(excuses, other, name, shown))
+    if asks and (most := desk.course.file.questions):
+        findings.append(_asked(desk, name, most))
     findings += unneeded(desk.course, own, name, findings)
     return list(_placed(desk, name, findings))
 
@@ -146,6 +156,19 @@ def _unrecordable(desk: Desk, name: str) -> Iterator[Audited]:
                 asked_in(desk, test, case)
         except CallError as error:
             yield judgements.unrecordable(test, unit, error)
+
+
+def _asked(desk: Desk, name: str, most: int) -> Audited:
+    """The finding on the questions that `grader ask` has about the reference."""
+    why = ""
+    try:
+        reference = desk.replays.library.submission(name)
+        found = choose(study(desk, Submission(name, reference), name), most, desk.course.seed)
+    except Unfit as unfit:
+        found, why = [], f": {unfit}"
+    text = f"{len(found)} of {counted(most, 'question')}{why}"
+    unit, id = desk.course.unit_of[name], f"{name}/questions"
+    return Audited(name, unit, "question", id, True, text, excused=len(found) < most)
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from grader.course.course import Course
 from grader.course.file import about, decode_table
 
 FindingKind = Literal[
-    "exercise", "reference", "stub", "accepted", "mistake", "mutant", "test", "rule", "margin"
-]
+    "exercise", "reference", "stub", "accepted", "mistake", "mutant", "test", "rule", "margin",
+    "question",
+]  # fmt: skip
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 EXCUSES = "audit.toml"  # a file in the folder of the mistakes
 
@@ -32,7 +33,9 @@ class Audited:
     text: str  # the fault, if any; else the first message, or the tests that catch a mutant
     place: str = ""  # the file and line of what the finding is about; a missing part has no line
     named: bool | None = None  # whether the grading named a caught mistake rightly
-    excused: bool = False  # whether the finding is `well` only because of `EXCUSES`
+    # Whether the finding is `well` only because of `EXCUSES`, or because a course may have no
+    # question about an answer.
+    excused: bool = False
     points: float | None = None  # the points that a known answer earns
     given: tuple[str, ...] = ()  # the names of mistakes that the grading gave
     # Of the comparison nearest to its tolerance: the difference divided by the tolerance.

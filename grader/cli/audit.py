@@ -149,6 +149,7 @@ def _audit(
                 report,
                 seed=seed,
                 seeds=seeds,
+                asks=True,
             )
     except KeyboardInterrupt:
         print("grader: stopped; nothing was written", file=sys.stderr)

@@ -27,6 +27,7 @@ EXCUSED = {
     "mutant": "Mutants that no test has to catch", "mistake": "Mistakes that need no name",
     "test": "Tests that may repeat others",
     "margin": "Known answers that may come near a tolerance",
+    "question": "References about which `grader ask` has fewer questions",
 }  # fmt: skip
 
 

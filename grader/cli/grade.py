@@ -88,7 +88,7 @@ ClusterOption = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Grade on the workers of this Dask scheduler; local:N starts N here.",
+        help="Run on the workers of this Dask scheduler; local:N starts N here.",
     ),
 ]
 OnlyOption = Annotated[

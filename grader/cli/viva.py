@@ -20,7 +20,7 @@ from grader.cli.app import (
     instructors_course,
 )
 from grader.cli.decisions import StudentArgument
-from grader.cli.grade import IsolationOption, OnlyOption
+from grader.cli.grade import ClusterOption, IsolationOption, OnlyOption
 from grader.course.course import Course
 from grader.feedback.terminal import safe
 from grader.grades.corrections import part_named
@@ -41,6 +41,7 @@ OWN_PART = "viva"  # a question of this name in course.toml gets the marks
     rich_help_panel=INSTRUCTORS,
     epilog="Example: grader viva grades/ ada\n\n"
     "Example: grader viva grades/ --all --jobs 4\n\n"
+    "Example: grader viva grades/ --all --cluster tls://scheduler:8786\n\n"
     "Example: grader viva grades/ --all --only causal_attention --count 4\n\n"
     "Example: grader adjust grades/ --from grades/viva/marks.csv",
 )
@@ -75,6 +76,7 @@ def viva(
         ),
     ] = False,
     jobs: JobsOption = None,
+    cluster: ClusterOption = None,
     isolation: IsolationOption = "strong",
     course: CourseOption = None,
 ) -> None:
@@ -103,6 +105,8 @@ def viva(
     require_templates()
     if bool(student) == everyone:
         raise CallError("name a student; or --all, for the whole class")
+    if cluster and jobs:
+        raise CallError("--cluster excludes --jobs: the cluster's workers find the questions")
     opened = instructors_course(course, "viva")
     to = out or folder / (VIVA + NAMELESS * anonymous)
     with existing_gradebook(folder, opened.name, meanwhile=True) as book:
@@ -130,7 +134,9 @@ def viva(
         try:
             with (
                 terminal.progress(stderr, "asking", len(candidates)) as advance,
-                closing(hold_exams(opened, candidates, count, (folder,), jobs, isolation)) as exams,
+                closing(
+                    hold_exams(opened, candidates, count, (folder,), jobs, cluster, isolation)
+                ) as exams,
             ):
                 write_exams(book, opened, follow(exams), to, exercises, sheet, nameless=anonymous)
         except KeyboardInterrupt:

@@ -15,11 +15,11 @@ from grader.questions.predictions import about_entries
 from grader.questions.question import Question
 from grader.questions.shapes import about_shapes
 from grader.questions.study import Study
-from grader.questions.traces import about_positions
+from grader.questions.traces import about_parts
 
 MOST_TRIED = 8  # changes that are run for a set of questions; twice as many if too few differ
 RUNNABLE: Sequence[Callable[[Study, random.Random], Iterator[Question]]] = (
-    about_shapes, about_entries, about_positions,
+    about_shapes, about_entries, about_parts,
 )  # fmt: skip
 SHARE_OF_LINES = 0.35
 # The rank of a change by what it does, the most telling first; chance adds at most 1.5.

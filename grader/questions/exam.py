@@ -21,7 +21,6 @@ EACH = 2  # questions on an exercise, if there are enough exercises
 LONG = 8  # lines of an answer; longer answers are asked about no more often
 SPREAD = 0.5  # an answer may come before another one that has up to twice as many lines
 SPARE = 1  # questions that are found beside those that are asked, to choose the better ones
-ONCE = ("rows",)  # kinds that say the same of several exercises
 NONE_FOUND = "no question was found"
 
 
@@ -111,9 +110,8 @@ def _best(found: Sequence[Question], others: Sequence[Question], most: int) -> S
     from grader.questions.outcomes import NUMBERS
 
     kinds = Counter(question.kind for question in others)
-    fresh = [one for one in found if not (one.kind in ONCE and kinds[one.kind])]
     # A reply that says what changes is better than one that says only that something does.
-    return sorted(fresh, key=lambda one: (one.reply == NUMBERS, kinds[one.kind]))[:most]
+    return sorted(found, key=lambda one: (one.reply == NUMBERS, kinds[one.kind]))[:most]
 
 
 def _lengths(desk: Desk, candidate: Candidate) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,9 @@ MOST_EDGES = 2  # inputs of checks from which edge cases are made
 FEW_NUMBERS = 16  # of the tensors of an input whose result a person can compute
 FEW_ARGUMENTS = 4
 # What an input beside those of the checks shows. `ROUND` is no edge case: see `_round`.
-LARGE, ZERO, DOUBLE, MASKS, TRAINING, FRESH, ROUND = (
-    "large numbers", "zeros", "float64", "masks", "training mode", "own weights", "round numbers",
+LARGE, ZERO, DOUBLE, SINGLE, MASKS, TRAINING, FRESH, ROUND = (
+    "large numbers", "zeros", "float64", "size one", "masks", "training mode", "own weights",
+    "round numbers",
 )  # fmt: skip
 HUGE = 1000.0
 PATTERNS: Sequence[Sequence[float]] = (
@@ -55,6 +56,17 @@ class Input:
             and sum(tensor.numel() for tensor in tensors) <= FEW_NUMBERS
             and all(in_python(value) for value in self.call.arguments)
         )
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether all sizes differ, so that a shape shows where each size comes from."""
+        tensors = self.tensors
+        if not tensors or any(1 in tensor.shape for tensor in tensors):
+            return False
+        made = self.made.arguments if self.made else []
+        first = [*tensors[0].shape]
+        new = [value for value in made if type(value) is int and value not in first]
+        return len({*first}) == len(first) and len({*new}) == len(new)
 
 
 def inputs_of(name: str, calls: Sequence[wire.Call]) -> list[Input]:
@@ -103,6 +115,8 @@ def _edges(one: Input) -> Iterator[Input]:
         yield _with(one, ZERO, torch.zeros_like)
     if floats and one.made is None:
         yield _with(one, DOUBLE, lambda tensor: tensor.double())
+    for size in sorted({size for tensor in tensors[:1] for size in tensor.shape} - {1}):
+        yield replace(one, call=_shortened(one.call, size), only=SINGLE)
     if any(tensor.dtype == torch.bool for tensor in tensors):
         yield replace(one, call=_masked(one.call), only=MASKS)
     if one.made is not None:
@@ -139,22 +153,30 @@ class _Filling:
         )
 
 
-def _with(one: Input, only: str, change: Any) -> Input:
+def _with(one: Input, only: str, change: Callable[[Tensor], Tensor]) -> Input:
     """The input with its tensors of floats changed."""
-    arguments = [
-        payload.pack_tensor(change(payload.unpack_tensor(value)))
-        if isinstance(value, wire.TensorData) and value.dtype == "float32" and not value.array
-        else value
-        for value in one.call.arguments
-    ]
-    return replace(one, call=msgspec.structs.replace(one.call, arguments=arguments), only=only)
+    return replace(one, call=_changed(one.call, change, "float32"), only=only)
 
 
 def _masked(call: wire.Invoke) -> wire.Invoke:
     """The call with masks that are the same everywhere."""
+    return _changed(call, torch.zeros_like, "bool")
+
+
+def _shortened(call: wire.Invoke, size: int) -> wire.Invoke:
+    """The call with the first position alone of each axis of this size."""
+
+    def shorten(tensor: Tensor) -> Tensor:
+        return tensor[tuple(slice(0, 1 if n == size else None) for n in tensor.shape)]
+
+    return _changed(call, shorten)
+
+
+def _changed(call: wire.Invoke, change: Callable[[Tensor], Tensor], dtype: str = "") -> wire.Invoke:
+    """The call with other tensors as arguments, or only with others for those of a dtype."""
     arguments = [
-        payload.pack_tensor(torch.zeros_like(payload.unpack_tensor(value)))
-        if isinstance(value, wire.TensorData) and value.dtype == "bool" and not value.array
+        payload.pack_tensor(change(payload.unpack_tensor(value)))
+        if isinstance(value, wire.TensorData) and not value.array and dtype in ("", value.dtype)
         else value
         for value in call.arguments
     ]

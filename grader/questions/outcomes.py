@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import torch
@@ -12,7 +13,17 @@ from grader import wire
 from grader.course.contract import Contract
 from grader.grading.diagnosis import flat
 from grader.proxies.facts import CLEAR, Facts
-from grader.questions.inputs import DOUBLE, FRESH, LARGE, MASKS, ROUND, TRAINING, ZERO, Input
+from grader.questions.inputs import (
+    DOUBLE,
+    FRESH,
+    LARGE,
+    MASKS,
+    ROUND,
+    SINGLE,
+    TRAINING,
+    ZERO,
+    Input,
+)
 from grader.questions.texts import in_python
 from grader.questions.words import false_sentences, sentences_about
 from grader.wire import payload
@@ -24,6 +35,7 @@ DULL = frozenset({
     "NotImplementedError", "SyntaxError", "TypeError", "UnboundLocalError",
 })  # fmt: skip
 
+ORDINALS = ("first", "second", "third", "fourth")
 DECIDED = ("repeats", "gradient", "weights")  # kinds of facts that each result decides
 
 Values = list[wire.Outcome | None]  # the outcome of each input; None if the process was lost
@@ -51,6 +63,7 @@ ON_EDGES = {
     LARGE: "Nothing for numbers of usual size; for very large numbers, the result changes.",
     ZERO: "Nothing, except where all numbers are 0: there the result changes.",
     DOUBLE: "Nothing for float32; for float64, the result changes.",
+    SINGLE: "Nothing, except where an axis has the size 1: there the result changes.",
     MASKS: "Nothing, except for a mask that is False everywhere.",
     TRAINING: "Nothing in evaluation mode; in training mode, with dropout, the result changes.",
     FRESH: "Nothing for the same weights; but a new module begins with other weights.",
@@ -99,8 +112,34 @@ def outcome_of(
         return _on_edges(every, false)
     if not now:
         return None
+    changed = _changed_results(value, was)
+    if changed:
+        told = _results_told(changed)
+        ways = product([True, False], repeat=len(changed))
+        false = tuple(_results_told(way) for way in ways if any(way) and way != changed)
+        return Outcome("numbers", told, false, told, shown=shown, at=at)
     ran = "The numbers differ, and the shape is the same."
     return Outcome("numbers", NUMBERS, false, ran, shown=shown, at=at)
+
+
+def _changed_results(value: wire.Outcome | None, was: wire.Outcome | None) -> tuple[bool, ...]:
+    """Which of several tensors of a result changed; nothing if they are one, or many."""
+    assert isinstance(value, wire.Returned)
+    assert isinstance(was, wire.Returned)
+    parts = zip(flat([value.value]), flat([was.value]), strict=True)
+    pairs = [(one, other) for one, other in parts if isinstance(one, wire.TensorData)]
+    if not 1 < len(pairs) <= len(ORDINALS):
+        return ()
+    return tuple(_gap(one, other) != "same" for one, other in pairs)
+
+
+def _results_told(changed: Sequence[bool]) -> str:
+    """A sentence on which results change."""
+    if all(changed):
+        return f"All {len(changed)} results change."
+    named = [f"the {word}" for word, does in zip(ORDINALS, changed, strict=False) if does]
+    verb = "changes" if len(named) == 1 else "change"
+    return f"Of the {len(changed)} results, only {' and '.join(named)} {verb}."
 
 
 def _on_edges(
@@ -152,18 +191,16 @@ def gap_of(one: wire.Outcome | None, other: wire.Outcome | None) -> Gap | None:
     ones, others = list(flat([one.value])), list(flat([other.value]))
     if len(ones) != len(others):
         return "shape"
-    found: set[Gap | None] = set()
-    for a, b in zip(ones, others, strict=True):
-        if isinstance(a, wire.TensorData) and isinstance(b, wire.TensorData):
-            found.add(_gap_of_tensors(a, b))
-        else:
-            found.add(_gap_of_others(a, b))
+    found = {_gap(a, b) for a, b in zip(ones, others, strict=True)}
     if None in found:
         return None
     return "shape" if "shape" in found else "numbers" if "numbers" in found else "same"
 
 
-def _gap_of_others(one: object, other: object) -> Gap | None:
+def _gap(one: object, other: object) -> Gap | None:
+    """How two numbers, tensors or texts differ."""
+    if isinstance(one, wire.TensorData) and isinstance(other, wire.TensorData):
+        return _gap_of_tensors(one, other)
     if one == other:
         return "same"
     if type(one) is not type(other):

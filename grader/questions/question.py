@@ -9,8 +9,8 @@ import msgspec
 
 from grader.wire import Place
 
-Kind = Literal["shape", "leave out", "change", "line", "number", "rows"]
-RUNNABLE = ("shape", "number", "rows")  # running the unchanged answer shows the reply
+Kind = Literal["shape", "leave out", "change", "line", "number", "part"]
+RUNNABLE = ("shape", "number", "part")  # running the unchanged answer shows the reply
 CLOSE = 0.0051  # a typed number is right if it is rounded to two digits
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from grader import wire
-from grader.questions.inputs import Input, shapes_in_words
+from grader.questions.inputs import shapes_in_words
 from grader.questions.outcomes import shapes_of
 from grader.questions.question import Question
 from grader.questions.study import Study
@@ -18,12 +18,12 @@ FEWEST = 2  # dimensions that are worth asking
 
 def about_shapes(study: Study, chance: random.Random) -> Iterator[Question]:
     """Questions on shapes that no argument has, and that no other line has."""
-    one = next((one for one in study.inputs if not one.only and _is_clear(one)), None)
+    one = next((one for one in study.inputs if not one.only and one.is_clear), None)
     if one is None:
         return
     sites = [site for site in study.sites if site.kind == "value"]
     shapes: dict[wire.Site, tuple[int, ...]] = {}
-    for site, seen in study.probed(sites, one).items():
+    for site, seen in next(iter(study.probed(sites, [one])), {}).items():
         found = {value.shape if isinstance(value, wire.TensorData) else None for value in seen}
         # In a loop, the question is about the first time.
         if seen and (site.loops or len(found) == 1) and isinstance(seen[0], wire.TensorData):
@@ -58,14 +58,3 @@ def about_shapes(study: Study, chance: random.Random) -> Iterator[Question]:
             f"A probe saw a tensor of the shape {shapes[site]} there.",
             "What does each of these numbers stand for?",
         )
-
-
-def _is_clear(one: Input) -> bool:
-    """Whether all sizes of an input differ, so that a shape shows where each size comes from."""
-    tensors = one.tensors
-    if not tensors or any(1 in tensor.shape for tensor in tensors):
-        return False
-    made = [value for value in one.made.arguments if type(value) is int] if one.made else []
-    first = [*tensors[0].shape]
-    new = [value for value in made if value not in first]
-    return len({*first}) == len(first) and len({*new}) == len(new)

@@ -124,21 +124,28 @@ class Study:
         return outcome_of(self.contract, self.inputs, (self.values, self.facts), ran)
 
     def probed(
-        self, sites: Sequence[wire.Site], one: Input
-    ) -> Mapping[wire.Site, list[wire.Value]]:
-        """The values that stand at these sites for an input, in the order in which they came."""
-        value = self.values[self.inputs.index(one)]
+        self, sites: Sequence[wire.Site], inputs: Sequence[Input]
+    ) -> list[Mapping[wire.Site, list[wire.Value]]]:
+        """The values that stand at these sites, in the order in which they came, for each input.
+
+        The first input is one of the study's. Returns nothing if a call fails, or if probes change
+        the first result.
+        """
         around = [(site, f"{PROBE}({number}, ", ")") for number, site in enumerate(sites)]
         sources = surrounded(self.sources, around)
-        ran = run(self.desk, self.name, sources, [one], None, probes=True)
-        if ran is None or not all_same(ran[0], [value]):
-            return {}
-        (probed,) = ran[0]
-        assert isinstance(probed, wire.Returned)
-        return {
-            site: [seen.value for seen in probed.seen if seen.probe == number]
-            for number, site in enumerate(sites)
-        }
+        ran = run(self.desk, self.name, sources, inputs, None, probes=True)
+        if ran is None or not all_same(ran[0][:1], [self.values[self.inputs.index(inputs[0])]]):
+            return []
+        results = [value for value in ran[0] if isinstance(value, wire.Returned)]
+        if len(results) < len(inputs):
+            return []
+        return [
+            {
+                site: [seen.value for seen in result.seen if seen.probe == number]
+                for number, site in enumerate(sites)
+            }
+            for result in results
+        ]
 
 
 def study(desk: Desk, submission: Submission, name: str) -> Study:

@@ -1,72 +1,165 @@
-"""Questions on which positions of the result change with a position of an argument."""
+"""Questions on which part of a value on the way changes with a part of an argument."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from grader.course.forms import specs_of
-from grader.feedback.behaviour import BATCH, axis_named, label_of
+import msgspec
+import torch
+from torch import Tensor
+
+from grader import wire
+from grader.feedback.behaviour import BATCH, LEADING, label_of
+from grader.questions.inputs import Input, shapes_in_words
+from grader.questions.outcomes import SAME
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.words import is_named
+from grader.questions.texts import lines_at, on_one_line
+from grader.wire import payload
 
-FEWEST = 3  # positions
-ONLY = "Only this position."
-RARELY = 0.6  # how often this reply, which is frequent and says little, is left out
+FEWEST = 3  # positions of an axis
+CHOICES = 4
+FACTORS = (-0.7, 1.9)  # two changes: the reply must not depend on how a number changes
+ADDED = 0.5  # a factor alone would not change a zero
 
 
-def about_positions(study: Study, chance: random.Random) -> Iterator[Question]:
-    """Questions on an axis that an argument and the result share."""
+@dataclass(frozen=True)
+class _Change:
+    """Other numbers at one position of an axis of a call's argument."""
+
+    number: int
+    axis: int
+    size: int
+    at: int
+
+    def of(self, one: Input, factor: float) -> Input:
+        """The input with the change."""
+        arguments = [*one.call.arguments]
+        value = arguments[self.number]
+        assert isinstance(value, wire.TensorData)
+        tensor = payload.unpack_tensor(value).clone()
+        tensor.select(self.axis, self.at).mul_(factor).add_(ADDED)
+        arguments[self.number] = payload.pack_tensor(tensor)
+        return replace(one, call=msgspec.structs.replace(one.call, arguments=arguments))
+
+
+def about_parts(study: Study, chance: random.Random) -> Iterator[Question]:
+    """Questions on the smallest part of a value that holds every number that changes.
+
+    Parts are cut along the axes of the value that are as long as the argument's axis.
+    """
+    one = next((one for one in study.inputs if not one.only and one.is_clear), None)
+    changes = [] if one is None else [*_changes(study, one, chance)]
+    chance.shuffle(changes)
+    for change in changes:
+        assert one is not None
+        found: dict[str, list[tuple[wire.Site, list[str]]]] = defaultdict(list)
+        for site, before, after in _seen(study, one, change):
+            parts = _parts(before.shape, change)
+            replies = {_smallest(parts, _differ(before, other)) for other in after}
+            if len(replies) == 1 and "" not in replies:
+                found[replies.pop()].append((site, [*parts]))
+        # Each reply is as likely as the others, and not as frequent as it is in the answer.
+        for reply in chance.sample([*found], len(found)):
+            yield _question(study, one, change, *chance.choice(found[reply]), reply, chance)
+
+
+def _changes(study: Study, one: Input, chance: random.Random) -> Iterator[_Change]:
     signature = study.contract.forward or study.contract.call
-    out = next(specs_of(signature.returns), None)
-    reaches = {fact: holds for fact, holds in study.facts.items() if fact.kind == "reaches"}
-    groups = sorted({(fact.argument, fact.at[0], fact.at[2]) for fact in reaches})
-    chance.shuffle(groups)
-    for number, axis, over in groups:
-        parameter = signature.parameters[number]
+    if one.call.keywords:
+        return
+    for number, (parameter, value) in enumerate(
+        zip(signature.parameters, one.call.arguments, strict=False)
+    ):
+        if not isinstance(value, wire.TensorData) or value.dtype != "float32" or value.array:
+            continue
+        if len(value.shape) < 2:  # such a weight changes what it is multiplied with
+            continue
         spec = parameter.specs[0] if parameter.specs else None
-        label = label_of(spec, axis)
-        if label != label_of(out, over) or label == BATCH:
-            continue
-        if not (is_named(spec, label) and is_named(out, label)):
-            continue
-        pairs = {
-            (f.at[1], f.at[3]): holds
-            for f, holds in reaches.items()
-            if (f.argument, f.at[0], f.at[2]) == (number, axis, over)
-        }
-        positions = sorted({to for _, to in pairs})
-        if len(positions) < FEWEST or positions != [*range(len(positions))]:
-            continue
-        at = chance.choice(positions[1:-1])
-        forward = chance.random() < 0.5  # else the same is asked about a position of the result
-        ways = [(at, other) if forward else (other, at) for other in positions]
-        if any(pair not in pairs for pair in ways):
-            continue
-        found = [other for other, pair in zip(positions, ways, strict=True) if pairs[pair]]
-        sets = {
-            ONLY: [at],
-            "This position and all later ones.": positions[at:],
-            "This position and all earlier ones.": positions[: at + 1],
-            "All positions.": positions,
-        }
-        reply = next((words for words, some in sets.items() if some == found), None)
-        if reply is None or (reply == ONLY and chance.random() < RARELY):
-            continue
-        name, along = f"`{parameter.name}`", f"the axis {axis_named(label)}"
-        count = f"(positions count from 0, up to {positions[-1]})"
-        yield Question(
-            "rows",
-            study.name,
-            f"Only the numbers of {name} at position {at} of {along} change {count}. Which "
-            f"positions of the result change along {along}?"
-            if forward
-            else f"Look at position {at} of {along} in the result {count}. On which positions of "
-            f"{name} along {along} does it depend?",
-            [],
-            reply,
-            f"{name} was changed at one position after the other; these counted: {found}.",
-            "Which line of your answer decides that?",
-            [*sets],
-        )
+        for axis, size in enumerate(value.shape):
+            label = label_of(spec, axis - len(value.shape))
+            if size >= FEWEST and label not in (BATCH, LEADING):
+                yield _Change(number, axis, size, chance.choice(range(1, size - 1)))
+
+
+def _seen(
+    study: Study, one: Input, change: _Change
+) -> Iterator[tuple[wire.Site, Tensor, list[Tensor]]]:
+    """Values that a probe sees once, as they are and after each of two changes."""
+    sites = [site for site in study.sites if site.kind == "value" and not site.loops]
+    changed = [change.of(one, factor) for factor in FACTORS]
+    seen = study.probed(sites, [one, *changed])
+    for site in sites if seen else ():
+        tensors = [
+            payload.unpack_tensor(value)
+            for values in seen
+            for value in values[site]
+            if isinstance(value, wire.TensorData) and not value.array and value.device == "cpu"
+        ]
+        shapes = {tensor.shape for tensor in tensors}
+        if len(tensors) == len(seen) and len(shapes) == 1 and change.size in tensors[0].shape:
+            yield site, tensors[0], tensors[1:]
+
+
+def _differ(one: Tensor, other: Tensor) -> Tensor:
+    a, b = one.to(torch.complex128), other.to(torch.complex128)
+    return ~torch.isclose(a, b, rtol=SAME, atol=SAME, equal_nan=True)
+
+
+def _parts(shape: torch.Size, change: _Change) -> Mapping[str, Tensor]:
+    """Parts of a tensor `v` as Python writes them, and which numbers they hold."""
+    at, after = change.at, change.at + 1
+    ways = {f"{at}": slice(at, after), f"{at}:": slice(at, None), f":{after}": slice(0, after)}
+    found: dict[str, Tensor] = {}
+    axes = [axis for axis, size in enumerate(shape) if size == change.size]
+    for axis in axes:
+        for text, part in ways.items():
+            held = torch.zeros(shape, dtype=torch.bool)
+            held.movedim(axis, 0)[part] = True
+            found[f"v[{':, ' * axis}{text}]"] = held
+    one, *others = (f"v[{':, ' * axis}{at}]" for axis in axes)
+    for other in others[:1]:
+        found[f"{one} and {other}"] = found[one] | found[other]
+    return found | {"all of v": torch.ones(shape, dtype=torch.bool)}
+
+
+def _smallest(parts: Mapping[str, Tensor], changed: Tensor) -> str:
+    """The smallest part that holds all changes; "" if there is none, or several."""
+    sizes = {text: int(held.sum()) for text, held in parts.items() if not (changed & ~held).any()}
+    smallest = [text for text, size in sizes.items() if size == min(sizes.values())]
+    return smallest[0] if len(smallest) == 1 and changed.any() else ""
+
+
+def _question(
+    study: Study,
+    one: Input,
+    change: _Change,
+    site: wire.Site,
+    parts: list[str],
+    reply: str,
+    chance: random.Random,
+) -> Question:
+    signature = study.contract.forward or study.contract.call
+    name = signature.parameters[change.number].name
+    altered = f"`{name}[{':, ' * change.axis}{change.at}]`"
+    place = site.place
+    where = place.within if place.cell else place.file
+    wrong = [part for part in parts if part != reply]
+    choices = [reply, *chance.sample(wrong, min(len(wrong), CHOICES - 1))]
+    chance.shuffle(choices)
+    return Question(
+        "part",
+        study.name,
+        f"Suppose that {shapes_in_words(study.contract, one)}. Call v the value of "
+        f"`{site.name or on_one_line(site.text)}` in line {place.line} of {where}. Only the "
+        f"numbers in {altered} change. Which is the smallest of these parts of v that holds "
+        "every number that changes?",
+        lines_at(study.sources, site),
+        reply,
+        f"The numbers in {altered} were changed in two ways, and a probe compared v with v before.",
+        "Which line would change that, and how?",
+        choices,
+    )

@@ -35,7 +35,8 @@ from grader.records.faults import CallError
 from grader.records.grade import Grade
 from grader.records.rows import Person, Row, counted
 from grader.records.times import written_time
-from grader.run.workers import default_jobs, share
+from grader.run.distribution import distribute
+from grader.run.workers import default_jobs
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk
@@ -337,13 +338,15 @@ def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | 
 def _shared(
     order: Order, submissions: Sequence[Submission], jobs: int | None, cluster: str | None
 ) -> Generator[Grade]:
-    set_aside = partial(_ungraded, order)
-    if cluster is None:
-        jobs = jobs or default_jobs(len(submissions))
-        return share(order, _grade, submissions, jobs, set_aside)
-    from grader.run import cluster as machines  # needs Dask, which is optional
-
-    return machines.share_on_cluster(cluster, order, _grade, submissions, set_aside)
+    return distribute(
+        order,
+        _grade,
+        submissions,
+        Grade,
+        partial(_ungraded, order),
+        jobs=jobs or default_jobs(len(submissions)),
+        cluster=cluster,
+    )
 
 
 def _ungraded(order: Order, submission: Submission, isolation: tuple[str, ...], why: str) -> Grade:

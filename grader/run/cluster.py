@@ -1,12 +1,12 @@
-"""Grades submissions on other machines, by the workers of a Dask cluster.
+"""Distributes work over other machines, to the workers of a Dask cluster.
 
-`share_on_cluster` grades submissions on many machines, as `workers.share` does on one. A worker
-opens a desk once, and keeps it as long as the client holds Dask's future for the desk. Submissions
-and grades are sent as bytes.
+`share_on_cluster` does on many machines what `workers.share` does on one. A worker opens a desk
+once, and keeps it as long as the client holds Dask's future for the desk. Items, such as
+submissions, and results, such as grades, are sent as bytes.
 
-This module, and not Dask's scheduler, decides which worker gets a submission. Therefore it can
-check a worker before the first submission. And if a worker is lost, it knows which submission the
-worker was grading, and which submissions only waited there.
+This module, and not Dask's scheduler, decides which worker gets an item. Therefore it can check a
+worker before the first item. And if a worker is lost, it knows which item the worker was working
+on, and which items only waited there.
 """
 
 from __future__ import annotations
@@ -22,17 +22,23 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import msgspec
 
 from grader.grading import rows
 from grader.grading.order import Deciding, Order, basis, deciding
-from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
-from grader.records.grade import Grade
 from grader.records.rows import counted
-from grader.run.workers import SAFE_PATH, SetAside, Task, environment, fails
+from grader.run.workers import (
+    SAFE_PATH,
+    Result,
+    SetAside,
+    Task,
+    WorkItem,
+    environment,
+    fails,
+)
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -49,8 +55,6 @@ except ModuleNotFoundError as error:
         f"--cluster needs {error.name}: pip install 'attention-grader[cluster]'"
     ) from None
 
-Work = Callable[["Desk", Submission], Grade]
-
 LOCAL = "local:"  # followed by a number of workers on this machine
 AHEAD = 2  # submissions sent to a worker at a time: the current and the next
 TICK = 0.5  # seconds between looks at the list of workers
@@ -63,23 +67,25 @@ CHATTY = ("distributed", "distributed.client", "asyncio")
 def share_on_cluster(
     address: str,
     order: Order,
-    work: Work,
-    submissions: Sequence[Submission],
-    set_aside: SetAside[Submission, Grade] = fails,
-) -> Generator[Grade]:
-    """Yield the grade of each submission as soon as it is done, in any order.
+    work: Callable[[Desk, WorkItem], Result],
+    items: Sequence[WorkItem],
+    gives: type[Result],
+    set_aside: SetAside[WorkItem, Result] = fails,
+) -> Generator[Result]:
+    """Yield the result of `work` for each item as soon as it is done, in any order.
 
     `address` is that of a scheduler, or ``local:4`` for four workers on this machine. `work` and
-    `set_aside` are as for `workers.share`. The course is not sent: it must be at the same path on
-    every machine. Raises `CallError` before any work if there is no worker, or if a worker would
-    not grade like this machine.
+    `set_aside` are as for `workers.share`. Items are of one type, and results of the type `gives`:
+    dataclasses or structs. The course is not sent: it must be at the same path on every machine.
+    Raises `CallError` before any work if there is no worker, or if a worker would not grade like
+    this machine.
     """
-    if not submissions:
+    if not items:
         return
     # Workers run in another folder, so relative paths would be wrong there.
     order = replace(order, secrets=tuple(p.absolute() for p in order.secrets))
     with _connected(address) as client:
-        yield from _Cluster(client, order, work, submissions, set_aside).grades()
+        yield from _Cluster(client, order, work, items, gives, set_aside).results()
 
 
 @contextmanager
@@ -120,61 +126,65 @@ def _local(workers: str) -> LocalCluster:
 
 
 @dataclass(eq=False)
-class _Item(Task[Submission]):
-    """A submission without a grade so far."""
+class _Item(Task[WorkItem]):
+    """An item without a result so far."""
 
     answer: Future[bytes | None] | None = None
-    done: bool = False  # whether a worker has graded it, even if the grade has not arrived yet
+    done: bool = False  # whether a worker has done it, even if the result has not arrived yet
 
 
 @dataclass(eq=False)
-class _Worker:
-    """A worker, and the submissions that were sent to it."""
+class _Worker(Generic[WorkItem]):
+    """A worker, and the items that were sent to it."""
 
     desk: Future[_OpenDesk]
     opened: Future[_About]
     about: _About | None = None  # None until the desk is open
-    items: dict[Key, _Item] = field(default_factory=dict)  # by Dask's key, in the order of work
+    items: dict[Key, _Item[WorkItem]] = field(
+        default_factory=dict
+    )  # by Dask's key, in the order of work
 
-    def takes(self, item: _Item) -> bool:
-        """Whether the worker may get this submission now.
+    def takes(self, item: _Item[WorkItem]) -> bool:
+        """Whether the worker may get this item now.
 
-        A submission whose worker was lost is the only submission at its next worker. If that worker
-        is lost too, the submission must be the reason.
+        An item whose worker was lost is the only item at its next worker. If that worker is lost
+        too, the item must be the reason.
         """
         alone = any(one.lost for one in (item, *self.items.values()))
         return self.about is not None and len(self.items) < (1 if alone else AHEAD)
 
 
-class _Cluster:
-    """The workers of a cluster, and the submissions that they grade."""
+class _Cluster(Generic[WorkItem, Result]):
+    """The workers of a cluster, and the items that they work on."""
 
     def __init__(
         self,
         client: Client,
         order: Order,
-        work: Work,
-        submissions: Sequence[Submission],
-        set_aside: SetAside[Submission, Grade],
+        work: Callable[[Desk, WorkItem], Result],
+        items: Sequence[WorkItem],
+        gives: type[Result],
+        set_aside: SetAside[WorkItem, Result],
     ) -> None:
         self._client = client
         self._order = order
         self._work = work
         self._must = deciding(order.course)
         self._sheet = rows.image(basis(order)) if order.keeps_sheet else b""
-        self._waiting = deque(_Item(one) for one in submissions)
+        self._waiting = deque(_Item(one) for one in items)
+        self._gives = gives
         self._set_aside = set_aside
-        self._workers: dict[str, _Worker] = {}  # by address
+        self._workers: dict[str, _Worker[WorkItem]] = {}  # by address
         self._unfit: set[str] = set()
         self._checked = False  # whether all workers found at the start can grade
         self._sent = 0
         self._finished: SimpleQueue[tuple[str, Future[Any]]] = SimpleQueue()
-        self._grades: list[Grade] = []
+        self._results: list[Result] = []
         self._last_look = -math.inf
         self._last_open = time.monotonic()  # when a worker last had an open desk
 
-    def grades(self) -> Iterator[Grade]:
-        """Yield each grade as soon as it arrives."""
+    def results(self) -> Iterator[Result]:
+        """Yield each result as soon as it arrives."""
         while self._waiting or any(worker.items for worker in self._workers.values()):
             try:
                 self._look()
@@ -184,8 +194,8 @@ class _Cluster:
                 raise HostFault(
                     "the Dask scheduler is gone; start it, and run the same command to continue"
                 ) from None
-            yield from self._grades
-            self._grades.clear()
+            yield from self._results
+            self._results.clear()
 
     # --- finding and losing workers
 
@@ -209,7 +219,7 @@ class _Cluster:
         if threads != 1:
             self._refuse(
                 address,
-                f"it has {threads} threads, but grades one submission at a time: start it with "
+                f"it has {threads} threads, but works on one submission at a time: start it with "
                 "--nthreads 1 (and --nworkers for several)",
             )
             return
@@ -227,7 +237,7 @@ class _Cluster:
         logging.getLogger(__name__).warning("%s; it gets no work", line)
 
     def _lose(self, address: str) -> None:
-        """Forget a lost worker, and put its submissions back in the queue."""
+        """Forget a lost worker, and put its items back in the queue."""
         worker = self._workers.pop(address)
         sent = list(worker.items.values())
         # Cancel these tasks: Dask would run them again in a new process at this address.
@@ -236,10 +246,10 @@ class _Cluster:
         if current is not None and current.lose(address):
             assert worker.about is not None
             why = (
-                f"{counted(len(current.lost), 'worker')} of the cluster ended while grading it "
-                f"({', '.join(current.lost)}); to see why, grade it alone, without --cluster"
+                f"{counted(len(current.lost), 'worker')} of the cluster ended while working on it "
+                f"({', '.join(current.lost)}); to see why, run it alone, without --cluster"
             )
-            self._grades.append(self._set_aside(current.item, worker.about.isolation, why))
+            self._results.append(self._set_aside(current.item, worker.about.isolation, why))
             sent.remove(current)
         self._waiting.extendleft(sorted(sent, key=lambda one: len(one.lost)))
 
@@ -251,7 +261,7 @@ class _Cluster:
             "ADDRESS --nthreads 1 --nworkers 8`"
         )
 
-    # --- sending submissions to workers
+    # --- sending items to workers
 
     def _assign(self) -> None:
         if not self._checked:
@@ -265,9 +275,9 @@ class _Cluster:
                 if len(worker.items) == depth:
                     self._send(address, worker, self._waiting.popleft())
 
-    def _send(self, address: str, worker: _Worker, item: _Item) -> None:
+    def _send(self, address: str, worker: _Worker[WorkItem], item: _Item[WorkItem]) -> None:
         assert worker.about is not None
-        self._sent += 1  # a submission that is sent earlier has a higher priority
+        self._sent += 1  # an item that is sent earlier has a higher priority
         item.done = False
         item.answer = self._submit(
             address,
@@ -275,6 +285,7 @@ class _Cluster:
             worker.desk,
             worker.about.process,
             self._work,
+            type(item.item),
             msgspec.msgpack.encode(item.item),
             priority=-self._sent,
         )
@@ -315,9 +326,9 @@ class _Cluster:
             self._lose(address)
         else:
             del worker.items[future.key]
-            self._grades.append(Grade.from_json(answer))
+            self._results.append(msgspec.msgpack.decode(answer, type=self._gives))
 
-    def _fail(self, address: str, worker: _Worker, future: Future[Any]) -> None:
+    def _fail(self, address: str, worker: _Worker[WorkItem], future: Future[Any]) -> None:
         error = future.exception()
         assert error is not None
         if isinstance(error, KilledWorker):
@@ -377,8 +388,14 @@ def _about(desk: _OpenDesk) -> _About:
     return _About(desk.process, desk.desk.isolation)
 
 
-def _work_at(desk: _OpenDesk, process: str, work: Work, submission: bytes) -> bytes | None:
-    """Grade a submission; return JSON, or None if the desk is not in the expected `process`."""
+def _work_at(
+    desk: _OpenDesk,
+    process: str,
+    work: Callable[[Desk, WorkItem], Any],
+    takes: type[WorkItem],
+    item: bytes,
+) -> bytes | None:
+    """Work on an item of the type `takes`; None if the desk is not in the expected `process`."""
     if desk.process != process:
         return None
-    return work(desk.desk, msgspec.msgpack.decode(submission, type=Submission)).to_json()
+    return msgspec.msgpack.encode(work(desk.desk, msgspec.msgpack.decode(item, type=takes)))

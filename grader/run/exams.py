@@ -1,4 +1,4 @@
-"""Finds the questions of oral exams on many submissions, in one or more processes."""
+"""Finds the questions of oral exams on many submissions, in processes or on a cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from grader.course.course import Course
 from grader.grading.order import Order
 from grader.questions.exam import Candidate, Exam, examine
-from grader.run.workers import FEW, default_jobs, share
+from grader.run.distribution import distribute
+from grader.run.workers import FEW, default_jobs
 from grader.sandbox.jails import Isolation
 
 
@@ -19,6 +20,7 @@ def hold_exams(
     count: int,
     secrets: tuple[Path, ...],
     jobs: int | None = None,
+    cluster: str | None = None,
     isolation: Isolation = "strong",
 ) -> Generator[Exam]:
     """Yield each candidate's exam of at most `count` questions as soon as it is found.
@@ -44,4 +46,11 @@ def hold_exams(
     )
     some = [one for one in candidates if one.solved]
     # An exam takes as long as several gradings, so a process is worth its start for a single one.
-    yield from share(order, partial(examine, count), some, jobs or default_jobs(len(some) * FEW))
+    yield from distribute(
+        order,
+        partial(examine, count),
+        some,
+        Exam,
+        jobs=jobs or default_jobs(len(some) * FEW),
+        cluster=cluster,
+    )

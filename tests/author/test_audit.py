@@ -320,7 +320,7 @@ def test_findings_of_all_seeds_are_in_the_json(course: Course, grader: Grader) -
     ran = grader("audit", "center", "--seeds", "2", "--json", "--course", course.folder)
     findings = json.loads(ran.out)
     kinds = [{f["kind"] for f in findings if f["seed"] == seed} for seed in (1, 2)]
-    assert kinds[0] - kinds[1] == {"exercise", "stub"}, "these depend on no seed"
+    assert kinds[0] - kinds[1] == {"exercise", "stub", "question"}, "these depend on no seed"
     assert {"witness", "differs", "advice", "suggestion"} <= findings[0].keys()
 
 
@@ -433,3 +433,10 @@ def test_a_file_that_no_unit_reads_is_an_error(course: Course, name: str) -> Non
     path.write_text("not even Python (\n", "utf-8")
     with pytest.raises(CallError, match=r"extra.*no unit of course\.toml is called 'extra'"):
         found(course, "reference")
+
+
+def test_references_with_too_few_questions_are_named(course: Course, grader: Grader) -> None:
+    ran = grader("audit", "center", "Projection", "--course", course.folder)
+    _, told, after = ran.out.partition("References about which `grader ask` has fewer questions: 1")
+    assert told
+    assert after.split("\n")[1] == "  Projection/questions: 1 of 3 questions"

@@ -118,6 +118,19 @@ def test_a_student_is_asked_about_their_own_lines_the_same_each_time(
     assert page.read_bytes() == before
 
 
+def test_workers_of_a_cluster_find_the_same_questions(grader: Grader, book: Path) -> None:
+    pytest.importorskip("distributed", reason="many machines need the extra [cluster]")
+    page = book / "viva" / "ada.html"
+    before = page.read_bytes()
+    page.unlink()
+    options = ("ada", "--count", "3", "--course", TINY, "--isolation", "weak")
+    ran = grader("viva", book, *options, "--cluster", "local:1")
+    assert (ran.code, ran.out) == (0, f"1 page in {book / 'viva'}\n"), ran.err
+    assert page.read_bytes() == before
+    ran = grader("viva", book, *options, "--cluster", "local:1", "--jobs", "2")
+    assert (ran.code, "--cluster excludes --jobs" in ran.err) == (2, True)
+
+
 def test_each_student_gets_a_page_and_the_same_text_gets_other_questions(book: Path) -> None:
     lines = {line["name"] or "twin": line for line in sheet(book / "viva")}
     ada, bob, cleo, twin = (lines[name] for name in ("Ada Lovelace", "Bob Byron", "Cleo", "twin"))

@@ -18,6 +18,7 @@ from grader.course.course import Course, load_course
 from grader.grading.order import Order, deciding
 from grader.intake import NO_ROSTER, Arrivals, Submission, take_in
 from grader.records.faults import CallError, HostFault
+from grader.records.grade import Grade
 from grader.run import batch
 from grader.run.batch import BookedGrade, grade_into
 from tests.conftest import Grader
@@ -120,7 +121,7 @@ def test_what_ends_its_worker_twice_is_set_aside_and_all_else_is_graded(
 
 def test_a_scheduler_that_is_killed_is_told_in_one_line(bare: Bare) -> None:
     with by_hand() as (scheduler, address):
-        grades = cluster.share_on_cluster(address, bare, crews.mark, SUBMISSIONS)
+        grades = cluster.share_on_cluster(address, bare, crews.mark, SUBMISSIONS, Grade)
         next(grades)
         scheduler.kill()
         with pytest.raises(HostFault, match=r"^the Dask scheduler is gone; .* to continue$"):
@@ -129,7 +130,7 @@ def test_a_scheduler_that_is_killed_is_told_in_one_line(bare: Bare) -> None:
 
 def test_a_fault_of_the_call_is_told_as_it_is_here(bare: Bare) -> None:
     with pytest.raises(CallError, match=r"^a recording for student_. cannot be used$"):
-        list(cluster.share_on_cluster("local:1", bare, crews.refuse, SUBMISSIONS))
+        list(cluster.share_on_cluster("local:1", bare, crews.refuse, SUBMISSIONS, Grade))
 
 
 # --- who may grade -------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ def test_a_worker_with_another_version_is_refused_by_name(
     monkeypatch.setattr(cluster, "deciding", lambda _: here._replace(**{what: "9.9"}))
     told = rf"worker tcp://127.*: it has {what} {re.escape(getattr(here, what))}, but this .* 9\.9"
     with pytest.raises(CallError, match=told):
-        list(cluster.share_on_cluster(two.scheduler_address, bare, crews.mark, SUBMISSIONS))
+        list(cluster.share_on_cluster(two.scheduler_address, bare, crews.mark, SUBMISSIONS, Grade))
 
 
 def test_a_worker_with_another_course_at_the_path_is_refused(
@@ -153,7 +154,7 @@ def test_a_worker_with_another_course_at_the_path_is_refused(
     course = load_course(Path("/proc/self/cwd/exercises"))
     order = replace(bare, course=course, files=course.tests_of())
     with pytest.raises(CallError, match="it has another course in /proc/self/cwd/exercises"):
-        list(cluster.share_on_cluster(two.scheduler_address, order, crews.mark, SUBMISSIONS))
+        list(cluster.share_on_cluster(two.scheduler_address, order, crews.mark, SUBMISSIONS, Grade))
 
 
 def test_a_worker_that_does_several_things_at_once_is_refused(bare: Bare) -> None:
@@ -161,7 +162,11 @@ def test_a_worker_that_does_several_things_at_once_is_refused(bare: Bare) -> Non
         machines(1, threads=2, processes=False) as several,
         pytest.raises(CallError, match=r"it has 2 threads, .*: start it with --nthreads 1"),
     ):
-        list(cluster.share_on_cluster(several.scheduler_address, bare, crews.mark, SUBMISSIONS))
+        list(
+            cluster.share_on_cluster(
+                several.scheduler_address, bare, crews.mark, SUBMISSIONS, Grade
+            )
+        )
 
 
 def test_without_workers_one_line_says_how_to_start_them(
@@ -212,7 +217,9 @@ def test_who_stops_early_leaves_no_desk_open(two: LocalCluster, bare: Bare, tmp_
     order = replace(bare, pipe=tmp_path / "pipe")
     # Also for writing: a pipe that nobody reads any more would stop a worker for good.
     with os.fdopen(os.open(tmp_path / "pipe", os.O_RDWR), "rb", buffering=0) as pipe:
-        work = cluster.share_on_cluster(two.scheduler_address, order, crews.mark, SUBMISSIONS)
+        work = cluster.share_on_cluster(
+            two.scheduler_address, order, crews.mark, SUBMISSIONS, Grade
+        )
         with closing(work) as grades:
             next(grades)
         assert [pipe.readline() for _ in two.workers] == [b"closed\n", b"closed\n"]

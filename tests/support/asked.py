@@ -56,3 +56,12 @@ class CausalHead(nn.Module):
         weights = torch.softmax(scores, dim=-1)
         return weights @ v
 """
+
+STEP = """
+def adamw_step(parameter, gradient, momentum, square, step, lr, betas, eps, weight_decay):
+    first, second = betas
+    mean = first * momentum + (1 - first) * gradient
+    power = second * square + (1 - second) * gradient**2
+    move = mean / (1 - first**step) / ((power / (1 - second**step)) ** 0.5 + eps)
+    return parameter - lr * weight_decay * parameter - lr * move, mean, power
+"""
