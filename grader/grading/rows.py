@@ -164,7 +164,10 @@ class Rows:
         # Only this user may read the folder, since the rows reveal hidden tests.
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Immediate: if two processes write at the same time, the second waits for the first.
-        opened = sqlite3.connect(path, isolation_level="IMMEDIATE", timeout=PATIENCE)
+        # A worker of a cluster opens its desk in one thread, and closes it in another.
+        opened = sqlite3.connect(
+            path, isolation_level="IMMEDIATE", timeout=PATIENCE, check_same_thread=False
+        )
         # Fast for small writes. A crash of the machine may damage the file; a damaged file is
         # deleted.
         opened.execute("PRAGMA journal_mode = WAL")
