@@ -260,7 +260,8 @@ def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:
     lines, first = inspect.getsourcelines(test)
     path = Path(inspect.getfile(test))
     name = path.relative_to(folder) if path.is_relative_to(folder) else path
-    return Excerpt(name.as_posix(), first, tuple(line.rstrip("\n") for line in lines))
+    numbered = enumerate(lines, start=first)
+    return Excerpt(name.as_posix(), {number: line.rstrip("\n") for number, line in numbered})
 
 
 # --- in a terminal --------------------------------------------------------------------------------
@@ -307,7 +308,7 @@ def show_explanation(explained: Explanation, folder: str, console: Console) -> N
 def _show_excerpt(console: Console, what: str, excerpt: Excerpt) -> None:
     console.print()
     print_plain(console, f"{what}, {excerpt.file}", "bold")
-    for count, line in enumerate(excerpt.lines, start=excerpt.first):
+    for count, line in excerpt.lines.items():
         sign, style = (">", "red") if count == excerpt.marked else (" ", "")
         source = f"{sign}{count:>5}  {safe(line.expandtabs(4))}".rstrip()
         console.print(Text(source, style=style), soft_wrap=True)

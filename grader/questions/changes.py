@@ -12,7 +12,7 @@ from grader.questions.inputs import shapes_in_words, values_in_words
 from grader.questions.outcomes import NOTHING, NUMBERS, RAISES, Outcome, shapes_of, shapes_told
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import OMITTED, differ, in_python, lines_at
+from grader.questions.texts import differ, in_python, lines_at
 from grader.wire import payload
 
 CHOICES = 4
@@ -112,7 +112,7 @@ def _question(
 ) -> Question:
     choices = [reply, *wrong]
     chance.shuffle(choices)
-    place, omitted = site.place, site.new == OMITTED
+    place = site.place
     where = place.within if place.cell else place.file
     lines = (
         f"Line {place.line}"
@@ -120,17 +120,16 @@ def _question(
         else (f"Lines {place.line} to {site.end_line}")
     )
     verb = "is" if site.end_line == place.line else "are"
-    changed = "left out" if omitted else "changed as shown"
     return Question(
         "leave out" if site.kind == "leave out" else "change",
         study.name,
-        f"{lines} of {where} {verb} {changed}. {asks}",
+        f"{lines} of {where} {verb} changed as shown. {asks}",
         lines_at(study.sources, site),
         reply,
         outcome.ran if reply == outcome.told else f"The result was {reply}.",
         FOLLOW_UP[outcome.kind],
         choices,
-        [] if omitted else [line.text for line in lines_at(study.sources, site, site.new)],
+        [line.text for line in lines_at(study.sources, site, site.new)],
     )
 
 

@@ -58,6 +58,7 @@ class Outcome:
 RAISES = "It raises an exception."
 NOTHING = "Nothing: every result stays as it is."
 NUMBERS = "The result has the same shape, and other numbers."
+BREAKS = "Some numbers of the result become NaN or infinite."
 # What is told if a change shows on these inputs alone.
 ON_EDGES = {
     LARGE: "Nothing for numbers of usual size; for very large numbers, the result changes.",
@@ -112,6 +113,8 @@ def outcome_of(
         return _on_edges(every, false)
     if not now:
         return None
+    if _is_finite(was) and not _is_finite(value):
+        return Outcome("numbers", BREAKS, false, BREAKS, shown=shown, at=at)
     changed = _changed_results(value, was)
     if changed:
         told = _results_told(changed)

@@ -77,13 +77,13 @@ def shown_passage(passage: Passage) -> Own:
 
 
 def _shown(excerpt: Excerpt) -> Own:
-    last = excerpt.first + len(excerpt.lines) - 1
-    lines = f"line {last}" if last == excerpt.first else f"lines {excerpt.first}–{last}"
+    first, last = min(excerpt.lines), max(excerpt.lines)
+    lines = f"line {last}" if last == first else f"lines {first}–{last}"
     return Own(
         f"{excerpt.file}, {lines}",
         [
             CodeLine(number, shown_line(text), number == excerpt.marked)
-            for number, text in enumerate(excerpt.lines, start=excerpt.first)
+            for number, text in excerpt.lines.items()
         ],
         excerpt.cut,
     )

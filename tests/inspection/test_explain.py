@@ -127,11 +127,11 @@ def test_the_test_and_the_answer_are_quoted_with_the_numbers_of_their_lines(
     told = explained(WRONG, "center/test_center_agrees_with_the_reference")
     statement, (answer,) = told["statement"], told["answer"]
     assert statement["file"] == "solutions/graders/test_basics.py"
-    assert statement["lines"][0] == '@rung.value("center", points=4)'
+    assert next(iter(statement["lines"].values())) == '@rung.value("center", points=4)'
     source = (TINY / statement["file"]).read_text("utf-8").splitlines()
-    assert source[statement["first"] - 1 :][: len(statement["lines"])] == statement["lines"]
-    assert (answer["file"], answer["first"], answer["marked"]) == ("bob.py", 4, None)
-    assert answer["lines"] == WRONG.splitlines()[3:6]
+    assert all(source[int(number) - 1] == line for number, line in statement["lines"].items())
+    assert (answer["file"], answer["marked"]) == ("bob.py", None)
+    assert answer["lines"] == dict(zip("456", WRONG.splitlines()[3:6], strict=True))
 
 
 def test_of_an_exercise_what_first_cost_points_is_run_and_the_rest_is_named(
@@ -399,14 +399,31 @@ z = weigh(1)
 def test_a_definition_ends_where_the_next_line_is_indented_no_deeper() -> None:
     notebook = [SourceText("a.ipynb", ("x = 1", CELL))]
     (found,) = excerpts_of_answer(notebook, Place("a.ipynb", 4, cell=2), None)
-    assert (found.first, found.lines) == (4, tuple(CELL.splitlines()[3:10]))
+    assert found.lines == dict(enumerate(CELL.splitlines()[3:10], start=4))
+
+
+def test_a_statement_that_stays_in_an_answer_is_not_quoted() -> None:
+    lines = [
+        "class A:",
+        '    """Say.',
+        "",
+        "Rules:",
+        '    """',
+        "    def go(",
+        "        self,",
+        "    ):",
+    ]
+    lines += ["        r'''One line.'''", '        text = """a', "b", '"""', "        return text"]
+    (found,) = excerpts_of_answer([SourceText("a.py", ("\n".join(lines),))], Place("a.py", 1), None)
+    assert [*found.lines] == [1, 2, *range(6, 11)]
+    assert found.lines[2] == '    """Say. …'
 
 
 def test_a_line_elsewhere_is_quoted_with_those_around_it() -> None:
     sources = [SourceText("a.py", (CELL,)), SourceText("b.py", ("1\r\n2\r\n3\r\n4\r\n5\r\n6",))]
     definition, around = excerpts_of_answer(sources, Place("a.py", 4), Place("b.py", 6))
-    assert (definition.marked, around.file, around.first, around.marked) == (None, "b.py", 3, 6)
-    assert around.lines == ("3", "4", "5", "6")
+    assert (definition.marked, around.file, around.marked) == (None, "b.py", 6)
+    assert around.lines == {3: "3", 4: "4", 5: "5", 6: "6"}
 
 
 @pytest.mark.parametrize("place", [Place("c.py", 1), Place("a.py", 0), Place("a.py", 10**9)])

@@ -6,6 +6,7 @@ import random
 import re
 
 from grader.questions.changes import about_change
+from grader.questions.outcomes import BREAKS
 from grader.questions.traces import about_parts
 from tests.questions.conftest import Learn
 from tests.support.asked import HEAD, STEP
@@ -38,5 +39,5 @@ def test_it_is_told_which_of_several_results_change(learn: Learn) -> None:
         told.setdefault(question.lines[0].text.split()[0], set()).add(question.reply)
         assert question.reply in question.choices
     assert told["mean"] == {"Of the 3 results, only the first and the second change."}
-    assert told["power"] == {"Of the 3 results, only the first and the third change."}
+    assert told["power"] == {"Of the 3 results, only the first and the third change.", BREAKS}
     assert "Of the 3 results, only the first changes." in told["move"]
