@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from grader import __version__
@@ -63,12 +63,12 @@ def wheel_at(url: str) -> Wheel:
     Raises `CallError` if pip would not accept the file's name, or if this name belongs to another
     package or to another version than this kit, whose notebooks would not fit it.
     """
-    parts = urlsplit(url)
-    name = unquote(parts.path.rpartition("/")[2])
     example = f"attention_grader-{__version__}-py3-none-any.whl"
     try:
+        parts = urlsplit(url)
+        name = unquote(parts.path.rpartition("/")[2])
         package, version, _, _ = parse_wheel_filename(name)
-    except InvalidWheelFilename:
+    except ValueError:  # of `urlsplit`, or of an invalid name
         raise CallError(
             f"--wheel-url: {url!r} does not end in a wheel's name: pip needs one such as {example}"
         ) from None
@@ -77,6 +77,6 @@ def wheel_at(url: str) -> Wheel:
     if package != KIT or version != Version(__version__):
         raise CallError(
             f"--wheel-url: {name} is not the wheel of this kit, {KIT} {__version__}: "
-            f"build it with `make wheel`, and keep its name"
+            "build it with `make wheel`, and keep its name"
         )
     return Wheel(url, str(version))

@@ -36,10 +36,10 @@ def write_student_bundle(
     """Write the bundle into `to`, and return its files.
 
     `texts_beside` has further text files by path, which replace the bundle's files of the same
-    name. With `notebooks`, the bundle has a notebook for each unit; with `wheel`, these notebooks
-    install the kit from there. `engine` lists the rooms and
-    modules to copy. `report` is called after each recorded exercise, and `most` limits the recorded
-    mistakes: see `record_course`. The same course gives the same bytes.
+    name. With `notebooks`, the bundle has a notebook for each unit; with `wheel`, the notebooks
+    install the kit from there. `engine` lists the rooms and modules to copy. `report` is called
+    after each recorded exercise, and `most` limits the recorded mistakes: see `record_course`. The
+    same course gives the same bytes.
 
     Raises `CallError` if `to` contains other files than a bundle's, or if it contains an edited
     bundle and `replace` is not set. Raises `CallError` also if a stub is solved, since the bundle

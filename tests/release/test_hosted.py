@@ -47,6 +47,7 @@ def cells(folder: Path, unit: str = "basics") -> list[dict[str, Any]]:
     [
         ("https://example.org/", "does not end in a wheel's name"),
         ("https://example.org/kit.whl", "does not end in a wheel's name"),
+        (f"https://[example/{NAME}", "does not end in a wheel's name"),
         (f"ftp://example.org/{NAME}", "is not an address that begins with https://"),
         (f'https://example.org/"/{NAME}', "is not an address that begins with https://"),
         ("https://example.org/torch-2.9.0-py3-none-any.whl", "is not the wheel of this kit"),
