@@ -75,6 +75,12 @@ def release_student(
         bool,
         typer.Option("--github", help="Add a workflow that runs the checks at every push."),
     ] = False,
+    wheel_url: Annotated[
+        str | None,
+        typer.Option(
+            "--wheel-url", metavar="URL", help="Let notebooks install the kit's wheel from here."
+        ),
+    ] = None,
     replace: ReplaceOption = False,
     assignment: AssignmentOption = None,
     jobs: JobsOption = None,
@@ -87,13 +93,19 @@ def release_student(
     bundle holds the recordings instead of the solutions. With --assignment, the bundle holds whole
     units, because a unit is one file. With --github, students can change the workflow: its results
     are for learning, and marks come from `grader grade`.
+
+    With --wheel-url, the notebooks also work alone on a hosted service that has torch: their first
+    cell installs the wheel from there, with its course, and keeps the torch that is there. `make
+    wheel` builds the wheel; keep the name of its file.
     """
     from grader.release.github import workflow_texts
+    from grader.release.hosted import wheel_at
     from grader.release.student import write_student_bundle
 
+    wheel = None if wheel_url is None else wheel_at(wheel_url)
     opened = _opened(course, "student", assignment)
     beside = workflow_texts(opened) if github else None
-    write = partial(write_student_bundle, texts_beside=beside)
+    write = partial(write_student_bundle, texts_beside=beside, wheel=wheel)
     count = _recorded(write, opened, to, replace, jobs)
     print(f"{count} files in {to}; try it as a student would: see {to / 'README.md'}")
     if github:

@@ -23,6 +23,8 @@ from grader.course.course import Course, parsed
 from grader.course.file import Exercise, Unit
 from grader.course.statements import PART, Statement, listing, opening, statement
 from grader.records.rows import listed
+from grader.release import hosted
+from grader.release.hosted import Wheel
 from grader.student.scripts import said_of
 from grader.wire.definitions import OWN
 
@@ -62,12 +64,16 @@ METADATA = {
 }
 
 
-def write_notebooks(course: Course, folder: Path) -> None:
-    """Write ``UNIT.ipynb`` for each unit; the same course gives the same bytes."""
+def write_notebooks(course: Course, folder: Path, wheel: Wheel | None = None) -> None:
+    """Write ``UNIT.ipynb`` for each unit; the same course gives the same bytes.
+
+    With `wheel`, the notebooks work on a hosted service: see `hosted_cells`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     unchecked_in = rules_left_out(course)
     for unit in course.units:
-        text = notebook(cells_of(course, unit, unchecked_in))
+        cells = cells_of(course, unit, unchecked_in)
+        text = notebook(cells if wheel is None else hosted_cells(unit, cells, wheel))
         (folder / f"{unit.name}.ipynb").write_bytes(text.encode())
 
 
@@ -119,6 +125,30 @@ def cells_of(
         cells += _experiments(course, (unit.name,), f"{unit.name}-try")
         cells += _look(course, unit)
     return cells
+
+
+def hosted_cells(unit: Unit, cells: Sequence[NotebookCell], wheel: Wheel) -> list[NotebookCell]:
+    """A unit's cells for a notebook without the kit, which its first code cell installs.
+
+    Below the title are ``UNIT-hosted``, which says how to save one's work, and ``UNIT-install``.
+    Every other code cell begins with a line that raises an exception until the kit is installed.
+    """
+    title, *others = cells
+    return [
+        title,
+        text_cell(f"{unit.name}-hosted", hosted.ABOUT),
+        code_cell(f"{unit.name}-install", wheel.install_cell()),
+        *map(_guarded, others),
+    ]
+
+
+def _guarded(cell: NotebookCell) -> NotebookCell:
+    if cell["cell_type"] != "code":
+        return cell
+    # Python wants `from __future__` above all other lines.
+    lines: list[str] = cell["source"]
+    at = 1 if lines[0].startswith("from __future__") else 0
+    return cell | {"source": [*lines[:at], f"{hosted.GUARD}\n", *lines[at:]]}
 
 
 def short_stub(stub: str) -> str:

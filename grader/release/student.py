@@ -17,6 +17,7 @@ from grader.records.files import files_in
 from grader.release import texts
 from grader.release.courses import copy_exercises
 from grader.release.engine import FOR_STUDENTS, copy_engine
+from grader.release.hosted import Wheel
 
 
 def write_student_bundle(
@@ -28,15 +29,17 @@ def write_student_bundle(
     jobs: int = 1,
     texts_beside: Mapping[str, str] | None = None,
     notebooks: bool = True,
+    wheel: Wheel | None = None,
     engine: Collection[str] = FOR_STUDENTS,
     most: int | None = None,
 ) -> list[Path]:
     """Write the bundle into `to`, and return its files.
 
     `texts_beside` has further text files by path, which replace the bundle's files of the same
-    name. With `notebooks`, the bundle has a notebook for each unit. `engine` lists the rooms and
-    modules to copy. `report` is called after each recorded exercise, and `most` limits the recorded
-    mistakes: see `record_course`. The same course gives the same bytes.
+    name. With `notebooks`, the bundle has a notebook for each unit; with `wheel`, the notebooks
+    install the kit from there. `engine` lists the rooms and modules to copy. `report` is called
+    after each recorded exercise, and `most` limits the recorded mistakes: see `record_course`. The
+    same course gives the same bytes.
 
     Raises `CallError` if `to` contains other files than a bundle's, or if it contains an edited
     bundle and `replace` is not set. Raises `CallError` also if a stub is solved, since the bundle
@@ -50,7 +53,7 @@ def write_student_bundle(
     with bundled(to) as draft:
         copy_exercises(course, draft / "exercises")
         if notebooks:
-            _notebooks(course, draft / "notebooks")
+            _notebooks(course, draft / "notebooks", wheel)
         written = {
             "README.md": texts.readme(course),
             "AGENTS.md": texts.agents(course),
@@ -98,11 +101,11 @@ def _units(course: Course) -> list[str]:
     return [unit.name for unit in course.units]
 
 
-def _notebooks(course: Course, folder: Path) -> None:
+def _notebooks(course: Course, folder: Path, wheel: Wheel | None) -> None:
     try:
         from grader.release.notebooks import write_notebooks
     except ModuleNotFoundError as error:
         raise CallError(
             f"notebooks need {error.name}: pip install 'attention-grader[notebooks]'"
         ) from None
-    write_notebooks(course, folder)
+    write_notebooks(course, folder, wheel)
