@@ -102,7 +102,7 @@ def test_a_bundle_asks_to_install_what_it_imports(desk: dict[str, Module]) -> No
     asked = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
     imported = {name for module in desk.values() for name in foreign_imports_of(module.text)}
     loaded = imported - set(sys.stdlib_module_names) - {"grader"}
-    optional = {"IPython", "mcp", "pyseccomp", "sandlock"}  # used where they are there
+    optional = {"IPython", "mcp", "sandlock"}  # used where they are there
     assert loaded - optional == asked - EDITORS
 
 

@@ -178,7 +178,7 @@ def test_a_bundle_installs_only_what_a_student_needs(bundle: Path) -> None:
     assert for_students < set(ours["dependencies"]), "the same ranges as ours"
     left_out = set(ours["dependencies"]) - for_students
     names = {re.split(r"[^a-z]", requirement)[0] for requirement in left_out}
-    assert names == {"packaging", "pyseccomp", "safetensors", "sandlock"}
+    assert names == {"packaging", "safetensors", "sandlock"}
     assert not re.search("otter|dask|nbclient|hypothesis", text)
     for same in ("requires-python", "scripts", "entry-points", "license"):
         assert project[same] == ours[same]
