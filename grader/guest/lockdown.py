@@ -162,7 +162,7 @@ def _no_landlock(libc: ctypes.CDLL) -> str:
     try:
         import sandlock  # noqa: F401
     except Exception as error:  # a compiled library may raise any exception
-        return f"{error}: pip install sandlock"
+        return f"{error}: pip install 'attention-grader[grading]'"
     landlock_create_ruleset, version_flag = 444, 1
     offered = libc.syscall(landlock_create_ruleset, None, 0, version_flag) > 0
     return "" if offered else _reason("landlock_create_ruleset")
