@@ -57,12 +57,15 @@ def _needed(
 
 def _requirements(name: str) -> list[str]:
     if name != OURS:
-        return metadata.requires(name) or []
+        return list(metadata.requires(name) or ())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return project["dependencies"] + [
-        f'{line.partition(";")[0]}; extra == "{extra}"'
-        for extra, lines in project["optional-dependencies"].items()
-        for line in lines
+    return [
+        *project["dependencies"],
+        *(
+            f'{line.partition(";")[0]}; extra == "{extra}"'
+            for extra, lines in project["optional-dependencies"].items()
+            for line in lines
+        ),
     ]
 
 
