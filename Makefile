@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup grade test quick audit audit-machines trained operators bench soak wheel lint types format doctor clean
+.PHONY: help setup grade test quick audit audit-machines trained operators bench soak dist lint types format doctor clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,15 +51,14 @@ soak: $(READY) ## disturb gradings at random moments for an hour, and compare wh
 	@$(BIN)/python -m tests.benchmarks.soak
 
 # The carried course is in the package while it is built, and not in the way of lint and tests after.
-wheel: $(READY) ## record the course, and build the wheel that carries it: dist/
+dist: $(READY) ## record the course, and build the packages that carry it: dist/
+	@rm -rf dist
 	@rm -rf build/student grader/bundle
 	@echo "recording the course (some minutes, if it has changed)"
 	@$(BIN)/grader release student --to build/student
 	@mkdir grader/bundle
 	@cd build/student && cp -R exercises notebooks README.md AGENTS.md .gitignore ../../grader/bundle/
-	@$(BIN)/pip wheel . --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist; \
-	  status=$$?; rm -rf grader/bundle; exit $$status
-	@ls dist/*.whl
+	@$(BIN)/hatchling build; status=$$?; rm -rf grader/bundle; exit $$status
 
 lint: $(READY) ## ruff: format and lint
 	@$(BIN)/ruff format --check .

@@ -18,5 +18,5 @@ class CarriedCourse(BuildHookInterface[Any]):
         """Refuse with one line, which installers show as it is."""
         if version != "editable" and not any(Path(self.root, RECORDED).glob("*.sqlite")):
             sys.exit(
-                "there are no recordings in grader/bundle: run `make wheel`, which records first"
+                "there are no recordings in grader/bundle: run `make dist`, which records first"
             )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from grader.student.notebook import ask, check, experiment, hint, pack
     from grader.student.notebook import list_ as list
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["ask", "check", "experiment", "heatmap", "hint", "list", "pack", "play"]
 
 

@@ -22,7 +22,7 @@ from grader.records.rows import counted
 PACKAGES = (
     "torch", "numpy", "pytest", "msgspec", "typer", "rich", "textual", "watchfiles",
 )  # fmt: skip
-GRADING = ("jaxtyping", "sandlock", "pyseccomp")  # libraries that students do not need
+GRADING = ("jaxtyping", "sandlock")  # libraries that students do not need
 State = Literal["well", "bad", "absent"]  # absent: missing, but not needed here
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import platform
 import secrets
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -28,7 +31,7 @@ from grader.cli.app import (
 )
 from grader.cli.completion import exercises
 from grader.cli.streams import until_unread
-from grader.course.course import Course
+from grader.course.course import Course, find_course, load_course
 from grader.feedback.terminal import print_plain
 from grader.feedback.verdict import verdict_of
 from grader.intake.own import misnamed
@@ -49,6 +52,11 @@ WHERE_IT_IS = "to see the line at which {0} spends its time: grader check {0} --
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"attention-grader {__version__}")
+        print(f"Python {platform.python_version()}")
+        with suppress(PackageNotFoundError):
+            print(f"torch {version('torch')}")  # without its import, which takes seconds
+        with suppress(CallError):
+            print(f"course {load_course(find_course(None, student=True)).name}")
         raise typer.Exit
 
 
@@ -56,7 +64,7 @@ def _version(wanted: bool) -> None:
 def root(
     context: typer.Context,
     _wanted: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the versions.")
     ] = False,
 ) -> None:
     """Exercises, checks that name mistakes, and an autograder.

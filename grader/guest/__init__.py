@@ -9,7 +9,7 @@ The trust boundary is three folders: `wire`, `guest` and `sandbox`. `sandbox` tr
 this folder. After `wire`, read this folder in the following order:
 
 1. `warm`: the process that forks jails, and the first steps of each jail.
-2. `lockdown`: the layers of a jail, and the filter of system calls.
+2. `lockdown`: the layers of a jail. `syscalls`: the kernel's filter of its system calls.
 3. `interpreter`: the parts of Python and of torch's C module that a jail cannot use.
 4. `server`: answers requests. `loader`: makes definitions from the submission's text.
 5. `operations`, `trace`: forbid operations, compute their costs, record the operations of a call.

@@ -15,7 +15,6 @@ import errno
 import os
 import resource
 import signal
-import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.guest import interpreter
+from grader.guest.syscalls import filter_program
 from grader.wire.frames import open_to_others
 
 # From linux/prctl.h, sched.h, mount.h and capability.h.
@@ -63,7 +63,6 @@ class Plan:
     users: range  # user ids; each jail gets its own
     data_bytes: int  # private memory of the warm process, to which a jail's limit is added
     address_bytes: int  # address space of the warm process, likewise
-    filter: bytes  # the filter of system calls, see `filter_program`
     shown: tuple[str, ...]  # `readable` and the other paths that lead there, for the new root
     new_root: str | None  # the folder on which the new root is built
     missing: dict[str, str]  # layers that no jail can have, each with the reason
@@ -89,11 +88,6 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     missing = dict.fromkeys(without, "switched off")
-    program = b""
-    try:
-        program = filter_program()
-    except OSError as error:
-        missing.setdefault("seccomp", error.strerror or str(error))
     no_landlock = _no_landlock(libc)
     if no_landlock:
         missing.setdefault("landlock", no_landlock)
@@ -118,7 +112,6 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
         free_users(_top_uid()),
         memory["VmData"],
         memory["VmSize"],
-        program,
         _and_ways_to(readable),
         _mount_point(_and_ways_to(readable)),
         missing,
@@ -169,7 +162,7 @@ def _no_landlock(libc: ctypes.CDLL) -> str:
     try:
         import sandlock  # noqa: F401
     except Exception as error:  # a compiled library may raise any exception
-        return f"{error}: pip install sandlock"
+        return f"{error}: pip install 'attention-grader[grading]'"
     landlock_create_ruleset, version_flag = 444, 1
     offered = libc.syscall(landlock_create_ruleset, None, 0, version_flag) > 0
     return "" if offered else _reason("landlock_create_ruleset")
@@ -424,7 +417,10 @@ def _filter_calls(plan: Plan) -> None:
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
-    instructions = with_pid(plan.filter, os.getpid())
+    try:
+        instructions = filter_program(os.getpid())
+    except OSError as error:
+        raise Unavailable(str(error.strerror)) from None
     program = Program(len(instructions) // 8, instructions)
     if plan.libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
         raise Unavailable(_reason("prctl(PR_SET_SECCOMP)"))
@@ -438,161 +434,3 @@ def _checked(result: int, call: str) -> None:
 def _reason(call: str) -> str:
     number = ctypes.get_errno()
     return f"{call}: {os.strerror(number)} ({errno.errorcode.get(number, number)})"
-
-
-# --- the filter of system calls ------------------------------------------------------------------
-#
-# The system calls that a jail may not make, compiled into a filter for the kernel.
-#
-# The filter allows all other calls. A denied call raises an ordinary PermissionError in student
-# code; if it killed the process instead, the student would not learn the reason. Arguments are
-# compared only in the bits that the kernel reads. For example, the kernel treats
-# ``socket(2 | 1 << 40)`` as ``socket(2)``, while a comparison of all bits with 2 would not match.
-
-
-# System calls with a higher number are newer than the list below, and were not reviewed. The filter
-# reports them as missing; libraries then use older calls, as on an older kernel. From 424 on, a
-# call has the same number on every architecture.
-NEWEST = 450
-
-_NAMES = """
-    socket socketpair connect bind listen accept accept4 shutdown setsockopt
-    sendmsg sendmmsg recvmsg recvmmsg
-
-    fork vfork execve execveat ptrace process_vm_readv process_vm_writev process_madvise
-    process_mrelease kcmp pidfd_open pidfd_getfd pidfd_send_signal setns unshare setsid setpgid
-    tkill rt_sigqueueinfo rt_tgsigqueueinfo
-    setpriority ioprio_set sched_setaffinity sched_setattr sched_setparam sched_setscheduler
-    migrate_pages move_pages prctl seccomp personality
-
-    setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid capset
-
-    memfd_create memfd_secret shmget shmat shmctl shmdt semget semop semtimedop semctl
-    msgget msgsnd msgrcv msgctl mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify
-    mq_getsetattr userfaultfd io_uring_setup io_uring_enter io_uring_register
-    io_setup io_submit add_key request_key keyctl
-
-    flock bpf perf_event_open fanotify_init fanotify_mark inotify_init inotify_init1 lookup_dcookie
-    mount umount2 pivot_root chroot open_tree move_mount fsopen fsconfig fsmount fspick
-    mount_setattr swapon swapoff quotactl quotactl_fd sync syncfs
-    init_module finit_module delete_module kexec_load kexec_file_load reboot syslog acct vhangup
-    settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname
-    iopl ioperm modify_ldt nfsservctl uselib
-
-    creat mkdir mkdirat rmdir mknod mknodat link linkat symlink symlinkat unlink unlinkat
-    rename renameat renameat2 truncate chmod fchmod fchmodat chown fchown lchown fchownat
-    utime utimes futimesat utimensat setxattr lsetxattr fsetxattr removexattr lremovexattr
-    fremovexattr name_to_handle_at open_by_handle_at
-"""
-DENIED = tuple(_NAMES.split())
-
-# Calls that send a signal. A jail may send signals to itself, since C libraries abort that way.
-TO_ONESELF = ("kill", "tgkill")
-# The placeholder in the filter that `with_pid` replaces by the jail's pid.
-OWN_PID = 0x7E57_C0DE
-
-# Calls that the filter reports as missing, because it could not check their arguments. The C
-# library then uses clone, open and openat instead.
-ABSENT = ("clone3", "openat2")
-
-CLONE_THREAD = 0x10000
-# Flags of `open` that allow writing; the last is O_TMPFILE. Each is a pair of mask and value.
-WRITING = tuple(
-    (flag, flag) for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC, 0o20000000)
-)
-FLAGS_OF_OPEN = {"open": 1, "openat": 2}  # the position of the flags among the arguments
-SHARED_NAMELESS = 0x01 | 0x20  # MAP_SHARED | MAP_ANONYMOUS: would not count for RLIMIT_DATA
-EXECUTABLE = 0x04  # PROT_EXEC: allows new machine code
-MAPPING = ("mmap", "mprotect", "pkey_mprotect")  # calls whose third argument is the protection
-GROWING = 0x0100  # MAP_GROWSDOWN: counts as stack, and would not count for RLIMIT_DATA
-GROWING_LATER = (0x0100_0000, 0x0200_0000)  # PROT_GROWSDOWN, PROT_GROWSUP
-OUT_OF_BAND = 0x01  # MSG_OOB: makes a socket look ready although it has no ordinary data
-LOW = 0xFFFF_FFFF  # a mask for the bits of an int
-# Denied commands. F_SETOWN, F_SETSIG and F_SETOWN_EX of fcntl, and FIOSETOWN, SIOCSPGRP and
-# FIOASYNC of ioctl, make a descriptor send signals. F_SETLEASE and F_NOTIFY of fcntl tell when
-# another process opens or changes a file; F_SETLK, F_SETLKW and their F_OFD forms lock a file for
-# others. TIOCSTI of ioctl types into a terminal.
-COMMANDS = {
-    "fcntl": (8, 10, 15, 1024, 1026, 6, 7, 37, 38),
-    "ioctl": (0x8901, 0x8902, 0x5452, 0x5412),
-}
-SET_FLAGS, ASYNC = 4, 0o20000  # F_SETFL of fcntl with O_ASYNC also makes a descriptor send signals
-
-
-def filter_program() -> bytes:
-    """Compile the filter of system calls; `with_pid` completes it for a process.
-
-    Raises `OSError` if the system's libseccomp is missing. A system call with the numbers of
-    another architecture (32 bits, x32) ends the process.
-    """
-    try:
-        import pyseccomp as sc
-    except (ImportError, RuntimeError, OSError) as error:
-        raise OSError(errno.ENOSYS, f"{error}: install the system's libseccomp2") from None
-
-    rules = sc.SyscallFilter(sc.ALLOW)
-    rules.set_attr(sc.Attr.ACT_BADARCH, sc.KILL_PROCESS)
-    denied, absent = sc.ERRNO(errno.EPERM), sc.ERRNO(errno.ENOSYS)
-    for name in DENIED:
-        rules.add_rule(denied, _number(name))
-    for name in ABSENT:
-        rules.add_rule(absent, _number(name))
-    # Deny new processes. Allow threads, since some libraries end the process if they cannot start
-    # a thread.
-    rules.add_rule(denied, _number("clone"), sc.Arg(0, sc.MASKED_EQ, CLONE_THREAD, 0))
-    for name in TO_ONESELF:
-        rules.add_rule(denied, _number(name), sc.Arg(0, sc.NE, OWN_PID))
-    # A process may only change its own limits.
-    rules.add_rule(denied, _number("prlimit64"), sc.Arg(0, sc.NE, 0))
-    rules.add_rule(
-        denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, SHARED_NAMELESS, SHARED_NAMELESS)
-    )
-    rules.add_rule(denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, GROWING, GROWING))
-    # Deny loading libraries and generating machine code. In torch, oneDNN generates machine code,
-    # and `preload` switches it off; convolutions, gelu and LSTMs then use other kernels. FBGEMM
-    # does too: see `NO_MADE_CODE`, and `interpreter.strip` for quantised layers.
-    for name in MAPPING:
-        rules.add_rule(denied, _number(name), sc.Arg(2, sc.MASKED_EQ, EXECUTABLE, EXECUTABLE))
-    for flag in GROWING_LATER:
-        rules.add_rule(denied, _number("mprotect"), sc.Arg(2, sc.MASKED_EQ, flag, flag))
-    rules.add_rule(denied, _number("sendto"), sc.Arg(3, sc.MASKED_EQ, OUT_OF_BAND, OUT_OF_BAND))
-    for name, commands in COMMANDS.items():
-        for command in commands:
-            rules.add_rule(denied, _number(name), sc.Arg(1, sc.MASKED_EQ, LOW, command))
-    rules.add_rule(
-        denied,
-        _number("fcntl"),
-        sc.Arg(1, sc.MASKED_EQ, LOW, SET_FLAGS),
-        sc.Arg(2, sc.MASKED_EQ, ASYNC, ASYNC),
-    )
-    for name, position in FLAGS_OF_OPEN.items():
-        for mask, value in WRITING:
-            rules.add_rule(denied, _number(name), sc.Arg(position, sc.MASKED_EQ, mask, value))
-    with os.fdopen(os.memfd_create("filter"), "w+b") as file:
-        rules.export_bpf(file)
-        file.seek(0)
-        return _without_newer(absent) + file.read()
-
-
-def with_pid(program: bytes, pid: int) -> bytes:
-    """The filter, completed for the process with this pid."""
-    return program.replace(struct.pack("=I", OWN_PID), struct.pack("=I", pid))
-
-
-def _number(name: str) -> int:
-    import pyseccomp as sc
-
-    # A negative number means a call that this architecture lacks; libseccomp then skips the rule.
-    number: int = sc.resolve_syscall(sc.Arch.NATIVE, name)
-    if number == -1:
-        raise OSError(errno.ENOSYS, f"libseccomp does not know {name}: it is too old")
-    return number
-
-
-def _without_newer(action: int) -> bytes:
-    """The filter's first instructions: for a call with a number above `NEWEST`, return `action`."""
-    load, jump_greater, ret = 0x20, 0x25, 0x06
-    return b"".join(
-        struct.pack("=HBBI", *instruction)
-        for instruction in ((load, 0, 0, 0), (jump_greater, 0, 1, NEWEST), (ret, 0, 0, action))
-    )

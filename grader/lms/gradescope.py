@@ -337,7 +337,7 @@ def release_gradescope(
         written = {
             carried_seed(course): f"{seed}\n",
             "README.md": _readme(course),
-            "pyproject.toml": (project := texts.pyproject(course, jails=True)),
+            "pyproject.toml": (project := texts.pyproject(course, grading=True)),
             **pip_files(project, torch_index),
             "LICENSE": licence(),
             **{name: texts.as_it_is(f"gradescope/{name}", __package__) for name in PROGRAMS},

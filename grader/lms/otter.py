@@ -112,7 +112,7 @@ def _kit(course: Course, student: Path) -> bytes:
     with TemporaryDirectory() as temporary:
         here = Path(temporary)
         copy_engine(here / "grader")
-        write_text(here / "pyproject.toml", texts.pyproject(course, jails=True))
+        write_text(here / "pyproject.toml", texts.pyproject(course, grading=True))
         for name in ("README.md", "LICENSE"):
             shutil.copyfile(student / name, here / name)
         return zipped({name.as_posix(): here / name for name in files_in(here)})

@@ -25,7 +25,7 @@ NOT_ASKED = """
 If a row names exercises, only these are assigned; the other exercises in the file do not count."""
 
 IF_THERE = re.compile(r" <!-- (\w+) -->$", re.MULTILINE)  # see `_without_lacking`
-FOR_JAILS = "# for jails\n"  # the end of each line that names a library for grading only
+FOR_GRADING = "# for grading\n"  # the end of each line that names a library for grading only
 
 
 def readme(course: Course) -> str:
@@ -63,11 +63,11 @@ def _without_lacking(course: Course, text: str) -> str:
     return "".join(IF_THERE.sub("", line) for line in kept)
 
 
-def pyproject(course: Course, *, jails: bool = False) -> str:
-    """The bundle's `pyproject.toml`; with `jails` it requires the libraries for jails too."""
+def pyproject(course: Course, *, grading: bool = False) -> str:
+    """The bundle's `pyproject.toml`; with `grading` it also requires what only grading needs."""
     name = f"{slug(course.name)}-exercises".lstrip("-")
     lines = template("pyproject.toml", project=name).splitlines(keepends=True)
-    return "".join(line for line in lines if jails or not line.endswith(FOR_JAILS))
+    return "".join(line for line in lines if grading or not line.endswith(FOR_GRADING))
 
 
 def full_title(course: Course) -> str:

@@ -621,7 +621,8 @@ def test_help_lists_every_command_and_the_version_is_told(grader: Grader) -> Non
     ran = grader("--help")
     assert ran.code == 0
     assert all(command in ran.out for command in COMMANDS)
-    assert re.fullmatch(r"attention-grader \d+\.\d+\.\d+\n", grader("--version").out)
+    versions = r"attention-grader {0}\nPython {0}\ntorch {0}\S*\ncourse self-attention\n"
+    assert re.fullmatch(versions.format(r"\d+\.\d+\.\d+"), grader("--version").out)
 
 
 COLOUR = re.compile(r"\x1b\[[\d;]*(?:3\d|9\d|38)[\d;]*m")

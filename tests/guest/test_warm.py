@@ -25,7 +25,6 @@ PLAN = Plan(
     users=range(0),
     data_bytes=0,
     address_bytes=0,
-    filter=b"",
     shown=(),
     new_root=None,
     missing={},

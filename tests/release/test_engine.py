@@ -98,11 +98,11 @@ def test_the_lists_of_what_a_bundle_holds_name_what_is_there() -> None:
 
 def test_a_bundle_asks_to_install_what_it_imports(desk: dict[str, Module]) -> None:
     template = (ROOT / "grader" / "release" / "templates" / "pyproject.toml").read_text("utf-8")
-    project = tomllib.loads(re.sub(r".*# for jails\n", "", template))["project"]
+    project = tomllib.loads(re.sub(r".*# for grading\n", "", template))["project"]
     asked = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
     imported = {name for module in desk.values() for name in foreign_imports_of(module.text)}
     loaded = imported - set(sys.stdlib_module_names) - {"grader"}
-    optional = {"IPython", "mcp", "pyseccomp", "sandlock"}  # used where they are there
+    optional = {"IPython", "mcp", "sandlock"}  # used where they are there
     assert loaded - optional == asked - EDITORS
 
 

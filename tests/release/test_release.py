@@ -28,6 +28,7 @@ from grader.release import courses as init_module
 from grader.release.courses import part_of, write_course
 from grader.release.github import WORKFLOW, workflow_texts
 from grader.release.student import write_student_bundle
+from grader.release.texts import pyproject
 from grader.student.watch.words import KEYS
 from tests.conftest import Grader
 from tests.support.bundles import recorded_in_name
@@ -174,11 +175,11 @@ def test_a_bundle_installs_only_what_a_student_needs(bundle: Path) -> None:
     ours = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     text = (bundle / "pyproject.toml").read_text("utf-8")
     project = tomllib.loads(text)["project"]
-    for_students = set(project["dependencies"])
-    assert for_students < set(ours["dependencies"]), "the same ranges as ours"
-    left_out = set(ours["dependencies"]) - for_students
-    names = {re.split(r"[^a-z]", requirement)[0] for requirement in left_out}
-    assert names == {"packaging", "pyseccomp", "safetensors", "sandlock"}
+    assert set(project["dependencies"]) == set(ours["dependencies"])
+    for_grading = tomllib.loads(pyproject(COURSE, grading=True))["project"]["dependencies"]
+    extra = set(ours["optional-dependencies"]["grading"])
+    assert set(for_grading) == {*ours["dependencies"], *extra}
+    assert {re.split(r"[^a-z]", line)[0] for line in extra} == {"safetensors", "sandlock"}
     assert not re.search("otter|dask|nbclient|hypothesis", text)
     for same in ("requires-python", "scripts", "entry-points", "license"):
         assert project[same] == ours[same]

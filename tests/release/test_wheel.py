@@ -18,7 +18,7 @@ from tests.support.bundles import recorded_in_name
 from tests.support.places import REAL, ROOT
 
 COURSE = load_course(REAL)
-# As `make wheel` copies them.
+# As `make dist` copies them.
 CARRIED = ("exercises", "notebooks", "README.md", "AGENTS.md", ".gitignore")
 
 
@@ -71,7 +71,7 @@ def wheel(clone: Path, bundle: Path, tmp_path_factory: pytest.TempPathFactory) -
     to = tmp_path_factory.mktemp("dist")
     refused = build(clone, to)
     assert refused.returncode != 0
-    assert "there are no recordings in grader/bundle: run `make wheel`" in (
+    assert "there are no recordings in grader/bundle: run `make dist`" in (
         refused.stdout + refused.stderr
     )
     assert "Traceback" not in refused.stdout + refused.stderr

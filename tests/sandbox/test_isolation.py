@@ -11,6 +11,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import resource
 import socket
 import tempfile
@@ -28,7 +29,7 @@ from grader.course.course import Course
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
 from grader.grading.order import Order
-from grader.guest import lockdown
+from grader.guest import lockdown, syscalls
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.sandbox.jails import LAYERS, MEANING, WITHOUT, Jail, Warm, shortfall
@@ -241,18 +242,33 @@ def only_root() -> Iterator[Inside]:
 # --- system calls --------------------------------------------------------------------------------
 
 
-def number(name: str) -> int:
-    import pyseccomp
+KINDS = ("denied", "checked", "absent")
 
-    found: int = pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name)
-    return found
+
+def number(name: str) -> int:
+    return next(here[name] for kind in KINDS if name in (here := syscalls.numbers(kind)))
+
+
+@pytest.mark.parametrize(
+    ("machine", "header"),
+    [("x86_64", "x86_64-linux-gnu/asm/unistd_64.h"), ("aarch64", "asm-generic/unistd.h")],
+)
+def test_each_number_is_the_one_in_the_kernels_header(machine: str, header: str) -> None:
+    path = Path("/usr/include", header)
+    if not path.is_file():
+        pytest.skip("the kernel's headers are not installed")
+    defined = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)$", path.read_text("ascii"), re.M)
+    kernel = {name: int(value) for name, value in defined}
+    listed = {name for kind in KINDS for name in syscalls.numbers(kind, "x86_64")}
+    here = {name: n for kind in KINDS for name, n in syscalls.numbers(kind, machine).items()}
+    assert here == {name: kernel[name] for name in listed & kernel.keys()}
 
 
 def test_every_denied_call_is_an_ordinary_permission_error(only_seccomp: Inside) -> None:
-    names = [name for name in lockdown.DENIED if number(name) >= 0]
-    answers = dict(zip(names, only_seccomp("calls", [number(n) for n in names]), strict=True))
+    denied = syscalls.numbers("denied")
+    answers = dict(zip(denied, only_seccomp("calls", [*denied.values()]), strict=True))
     assert {name for name, answer in answers.items() if answer != errno.EPERM} == set()
-    assert len(names) > 100
+    assert len(denied) > 100
 
 
 @pytest.mark.parametrize("family", [2, 2 | 1 << 40, 1, 10])
@@ -272,9 +288,9 @@ def test_calls_with_their_arguments_in_memory_do_not_exist(only_seccomp: Inside,
     assert only_seccomp("call", number(name))[1] == errno.ENOSYS
 
 
-@pytest.mark.parametrize("distance", [1, 2, 50, 10_000, 0x4000_0000 - lockdown.NEWEST])
+@pytest.mark.parametrize("distance", [1, 2, 50, 10_000, 0x4000_0000 - syscalls.NEWEST])
 def test_calls_that_nobody_thought_about_do_not_exist(only_seccomp: Inside, distance: int) -> None:
-    assert only_seccomp("call", lockdown.NEWEST + distance)[1] == errno.ENOSYS
+    assert only_seccomp("call", syscalls.NEWEST + distance)[1] == errno.ENOSYS
 
 
 def test_nothing_is_opened_for_writing_even_by_root(only_seccomp: Inside, tmp_path: Path) -> None:
