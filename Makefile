@@ -61,9 +61,10 @@ wheel: $(READY) ## record the course, and build the wheel that carries it: dist/
 	  status=$$?; rm -rf grader/bundle; exit $$status
 	@ls dist/*.whl
 
-lint: $(READY) ## ruff: format and lint
+lint: $(READY) ## ruff: format and lint; codespell
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/codespell .
 
 types: $(READY) ## mypy, strict
 	@$(BIN)/mypy
