@@ -14,10 +14,11 @@ RUN pip install --no-cache-dir -c /build/constraints.txt \
 
 COPY dist/*.whl /build/
 RUN set -- /build/*.whl \
+    && { [ $# = 1 ] || { echo "dist/ has $# wheels: make dist again" >&2; exit 1; }; } \
     && pip install --no-cache-dir -c /build/constraints.txt "$1[cluster,instructor]"
 
 # The packages belong to root, and the grader cannot change them.
-RUN useradd --create-home --uid 1000 grader
+RUN useradd --create-home --uid 1000 grader && install --directory --owner=grader /grading
 USER grader
 WORKDIR /grading
 ENV GRADER_COURSE=/course/exercises
