@@ -28,8 +28,16 @@ STUMBLES = {
 NO_PROSE = re.compile(r"^ *```.*?^ *```|`[^`]*`|^\|[^\n]*", re.DOTALL | re.MULTILINE)
 
 
+@pytest.fixture(scope="module")
+def prose() -> list[tuple[Path, int, str]]:
+    """Each text without code and tables, with its file and the line in which it begins."""
+    return [
+        (file, first, NO_PROSE.sub(lambda code: re.sub(r"[^\n]", "·", code[0]), text))
+        for file, first, text in texts()
+    ]
+
+
 def texts() -> Iterator[tuple[Path, int, str]]:
-    """Each text, with its file and the line in which it begins."""
     yield MESSAGES.relative_to(ROOT), 1, MESSAGES.read_text("utf-8")
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "grader" / "README.md"]
     for page in pages:
@@ -46,12 +54,13 @@ def texts() -> Iterator[tuple[Path, int, str]]:
 
 
 @pytest.mark.parametrize("instead", STUMBLES)
-def test_no_text_has_a_turn_that_readers_stumbled_over(instead: str) -> None:
+def test_no_text_has_a_turn_that_readers_stumbled_over(
+    instead: str, prose: list[tuple[Path, int, str]]
+) -> None:
     turn = re.compile(STUMBLES[instead], re.IGNORECASE)
-    found = []
-    for file, first, text in texts():
-        prose = NO_PROSE.sub(lambda code: re.sub(r"[^\n]", "·", code[0]), text)
-        for hit in turn.finditer(prose):
-            line = first + prose.count("\n", 0, hit.end())
-            found.append(f"{file}:{line}: {hit[0].strip(' .;:')!r}")
+    found = [
+        f"{file}:{first + text.count(chr(10), 0, hit.end())}: {hit[0].strip(' .;:')!r}"
+        for file, first, text in prose
+        for hit in turn.finditer(text)
+    ]
     assert not found, f"{instead}:\n" + "\n".join(found)

@@ -28,12 +28,10 @@ def messages() -> str:
     commands.load(commands.offered())
     trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "grader").rglob("*.py")]
     kinds = _kinds(trees)
-    constants = {
-        name: texts
-        for tree in trees
-        for name, texts in _texts_of_names(tree).items()
-        if name.isupper()
-    }
+    constants: dict[str, list[str]] = {}  # a module may import them from any other
+    for tree in trees:
+        for name, texts in _constants(tree).items():
+            constants.setdefault(name, []).extend(texts)
     lines = {*_helps("grader", typer.main.get_group(app))}
     for tree in trees:
         lines.update(_raised(tree, kinds, constants))
@@ -75,14 +73,20 @@ def _raised(
 ) -> Iterator[str]:
     """The texts with which a module makes these exceptions."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    own = _constants(tree)
     for scope in (tree, *functions):
-        names = {**constants, **_texts_of_names(scope)} if scope is not tree else constants
+        local = {} if scope is tree else _texts_of_names(scope)
+        names = {**constants, **own, **local}
         for node in ast.walk(scope):
             match node:
                 case ast.Call(func=ast.Name(id=name), args=[said, *_]) if name in kinds:
                     for text in _texts(said, names):
                         if text.replace(LATER, "").strip(" :;,."):
                             yield f"{kinds[name]}: {_line(text)}"
+
+
+def _constants(tree: ast.Module) -> dict[str, list[str]]:
+    return {name: texts for name, texts in _texts_of_names(tree).items() if name.isupper()}
 
 
 def _texts_of_names(scope: ast.AST) -> dict[str, list[str]]:
