@@ -60,9 +60,10 @@ dist: $(READY) ## record the course, and build the packages that carry it: dist/
 	@cd build/student && cp -R exercises notebooks README.md AGENTS.md .gitignore ../../grader/bundle/
 	@$(BIN)/hatchling build; status=$$?; rm -rf grader/bundle; exit $$status
 
-lint: $(READY) ## ruff: format and lint
+lint: $(READY) ## ruff: format and lint; codespell
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/codespell .
 
 types: $(READY) ## mypy, strict
 	@$(BIN)/mypy

@@ -211,8 +211,8 @@ class Gradebook:
     def decide(self, decisions: Iterable[Decision]) -> list[Decision]:
         """Append decisions to the history in one transaction, and return those that were new.
 
-        A decision that already stands is not repeated. A decision without a time gets the current
-        time, and the account that runs this process.
+        A decision that is already in force is not repeated. A decision without a time gets the
+        current time, and the account that runs this process.
         """
         now = standing(self.decisions())
         moment, account = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", _account()

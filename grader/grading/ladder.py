@@ -246,7 +246,7 @@ class Climb:
                     break
 
     def _play(self, test: Test, case: Case) -> Transcript:
-        """Play a case; where it costs too much, also without the answer's assertions and prints.
+        """Play a case; if it costs too much, also without the answer's assertions and prints.
 
         The second transcript counts only if it gave the same results. It comes from a fresh
         process, which cannot know results of the first.

@@ -186,7 +186,7 @@ class Api:
             return _converted(_json(self._asked("GET", path, fields).content), kind)
 
     def every(self, what: str, path: str, kind: type[T], *fields: Field) -> list[T]:
-        """All entries of a paged list; an entry of an unknown form is told, and left out."""
+        """All entries of a paged list; an entry of an unknown form is reported, and left out."""
         found: list[T] = []
         odd = ""
         with self.asking(what):

@@ -126,7 +126,7 @@ class Study:
     def probed(
         self, sites: Sequence[wire.Site], inputs: Sequence[Input]
     ) -> list[Mapping[wire.Site, list[wire.Value]]]:
-        """The values that stand at these sites, in the order in which they came, for each input.
+        """The values at these sites, in the order in which they came, for each input.
 
         The first input is one of the study's. Returns nothing if a call fails, or if probes change
         the first result.

@@ -23,7 +23,7 @@ OMITTED = "pass"  # what takes the place of a statement that is left out
 def spliced(
     sources: tuple[SourceText, ...], site: wire.Site, new: str
 ) -> tuple[SourceText, ...] | None:
-    """The sources with a new text at a site; None if the site's text does not stand there."""
+    """The sources with a new text at a site; None if the site's text is not there."""
     changed = []
     done = False
     for source in sources:
@@ -82,7 +82,7 @@ def _lines(cell: str) -> list[str]:
 
 
 def stands(sources: tuple[SourceText, ...], site: wire.Site) -> bool:
-    """Whether a site's text stands at its place, in lines that a question can show."""
+    """Whether a site's text is at its place, in lines that a question can show."""
     if spliced(sources, site, site.text) is None:
         return False
     return all(len(line.text) <= LONGEST_LINE for line in lines_at(sources, site))

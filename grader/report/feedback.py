@@ -50,7 +50,7 @@ class _Exercise:
 
     @property
     def failed(self) -> Sequence[Finding]:
-        """The tests that failed; an exception that several tests met is told once."""
+        """The tests that failed; an exception that several tests met is shown once."""
         told: set[str] = set()
         failed = [finding for finding in self.verdict.worth_reading if not finding.quiet]
         return [_told_once(one, told) for one in failed if one.name not in CENTRAL]

@@ -58,7 +58,7 @@ class Passage:
 
     @property
     def place(self) -> str:
-        """Where it is: ``softmax.py lines 3–40``."""
+        """The file and the lines: ``softmax.py lines 3–40``."""
         return f"{self.part} lines {self.first}–{self.first + len(self.lines) - 1}"
 
 

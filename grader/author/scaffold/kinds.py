@@ -314,7 +314,7 @@ def said(spec: TensorSpec) -> str:
 def literal(value: Any, classes: str = "") -> str:
     """A value as Python text; float32 is rounded to the digits that it has.
 
-    `classes` is what stands before the name of a dataclass: ``reference.`` in a test.
+    `classes` comes before the name of a dataclass: ``reference.`` in a test.
     """
     text = partial(literal, classes=classes)
     match value:
