@@ -2,11 +2,6 @@
 # It holds the kit and no solutions; the course is mounted. Build the wheel first: make dist
 FROM python:3.13-slim
 
-# pyseccomp loads this library of the system.
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends libseccomp2 \
-    && rm -rf /var/lib/apt/lists/*
-
 # torch alone: the largest layer stays while the kit changes. This index has no CUDA.
 COPY constraints.txt /build/
 RUN pip install --no-cache-dir -c /build/constraints.txt \
