@@ -113,7 +113,6 @@ def _question(
     choices = [reply, *wrong]
     chance.shuffle(choices)
     place = site.place
-    where = place.within if place.cell else place.file
     lines = (
         f"Line {place.line}"
         if site.end_line == place.line
@@ -123,7 +122,7 @@ def _question(
     return Question(
         "leave out" if site.kind == "leave out" else "change",
         study.name,
-        f"{lines} of {where} {verb} changed as shown. {asks}",
+        f"{lines} of {place.within} {verb} changed as shown. {asks}",
         lines_at(study.sources, site),
         reply,
         outcome.ran if reply == outcome.told else f"The result was {reply}.",

@@ -11,14 +11,14 @@ from grader.questions.inputs import shapes_in_words
 from grader.questions.outcomes import shapes_of
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import lines_at, on_one_line
+from grader.questions.texts import lines_at, named
 
 FEWEST = 2  # dimensions that are worth asking
 
 
 def about_shapes(study: Study, chance: random.Random) -> Iterator[Question]:
     """Questions on shapes that no argument has, and that no other line has."""
-    one = next((one for one in study.inputs if not one.only and one.is_clear), None)
+    one = study.clear_input
     if one is None:
         return
     sites = [site for site in study.sites if site.kind == "value"]
@@ -44,15 +44,12 @@ def about_shapes(study: Study, chance: random.Random) -> Iterator[Question]:
     chance.shuffle(asked)
     asked.sort(key=lambda site: not site.name)  # named values first
     for site in asked:
-        what = site.name or on_one_line(site.text)
-        place = site.place
-        where = place.within if place.cell else place.file
         again = "the first time that it runs, " if site.loops else ""
         yield Question(
             "shape",
             study.name,
             f"Suppose that {shapes_in_words(study.contract, one)}. What is the shape of "
-            f"`{what}`, {again}in line {place.line} of {where}?",
+            f"`{named(site)}`, {again}in line {site.place.line} of {site.place.within}?",
             lines_at(study.sources, site),
             str(shapes[site]),
             f"A probe saw a tensor of the shape {shapes[site]} there.",

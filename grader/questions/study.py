@@ -71,6 +71,11 @@ class Study:
         ]
 
     @property
+    def clear_input(self) -> Input | None:
+        """The first input of the checks whose sizes all differ."""
+        return next((one for one in self.inputs if not one.only and one.is_clear), None)
+
+    @property
     def has_modes(self) -> bool:
         """Whether a module gives another result in training mode."""
         usual = [

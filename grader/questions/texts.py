@@ -121,9 +121,9 @@ def without_comments(code: str) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def on_one_line(code: str) -> str:
-    """A piece of code on one line, without comments."""
-    return " ".join(without_comments(code).split())
+def named(site: wire.Site) -> str:
+    """A value in a sentence: the name that it is bound to, or its text on one line."""
+    return site.name or " ".join(without_comments(site.text).split())
 
 
 def in_python(value: Any) -> str:

@@ -13,15 +13,15 @@ from torch import Tensor
 
 from grader import wire
 from grader.feedback.behaviour import BATCH, LEADING, label_of
+from grader.questions.changes import CHOICES
 from grader.questions.inputs import Input, shapes_in_words
 from grader.questions.outcomes import SAME
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import lines_at, on_one_line
+from grader.questions.texts import lines_at, named
 from grader.wire import payload
 
 FEWEST = 3  # positions of an axis
-CHOICES = 4
 FACTORS = (-0.7, 1.9)  # two changes: the reply must not depend on how a number changes
 ADDED = 0.5  # a factor alone would not change a zero
 
@@ -51,11 +51,12 @@ def about_parts(study: Study, chance: random.Random) -> Iterator[Question]:
 
     Parts are cut along the axes of the value that are as long as the argument's axis.
     """
-    one = next((one for one in study.inputs if not one.only and one.is_clear), None)
-    changes = [] if one is None else [*_changes(study, one, chance)]
+    one = study.clear_input
+    if one is None:
+        return
+    changes = [*_changes(study, one, chance)]
     chance.shuffle(changes)
     for change in changes:
-        assert one is not None
         found: dict[str, list[tuple[wire.Site, list[str]]]] = defaultdict(list)
         for site, before, after in _seen(study, one, change):
             parts = _parts(before.shape, change)
@@ -145,8 +146,6 @@ def _question(
     signature = study.contract.forward or study.contract.call
     name = signature.parameters[change.number].name
     altered = f"`{name}[{':, ' * change.axis}{change.at}]`"
-    place = site.place
-    where = place.within if place.cell else place.file
     wrong = [part for part in parts if part != reply]
     choices = [reply, *chance.sample(wrong, min(len(wrong), CHOICES - 1))]
     chance.shuffle(choices)
@@ -154,7 +153,7 @@ def _question(
         "part",
         study.name,
         f"Suppose that {shapes_in_words(study.contract, one)}. Call v the value of "
-        f"`{site.name or on_one_line(site.text)}` in line {place.line} of {where}. Only the "
+        f"`{named(site)}` in line {site.place.line} of {site.place.within}. Only the "
         f"numbers in {altered} change. Which is the smallest of these parts of v that holds "
         "every number that changes?",
         lines_at(study.sources, site),
