@@ -88,6 +88,10 @@ def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     missing = dict.fromkeys(without, "switched off")
+    try:
+        filter_program(os.getpid())  # reads the tables once for all jails
+    except OSError as error:
+        missing.setdefault("seccomp", str(error.strerror))
     no_landlock = _no_landlock(libc)
     if no_landlock:
         missing.setdefault("landlock", no_landlock)
@@ -417,10 +421,7 @@ def _filter_calls(plan: Plan) -> None:
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
-    try:
-        instructions = filter_program(os.getpid())
-    except OSError as error:
-        raise Unavailable(str(error.strerror)) from None
+    instructions = filter_program(os.getpid())
     program = Program(len(instructions) // 8, instructions)
     if plan.libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
         raise Unavailable(_reason("prctl(PR_SET_SECCOMP)"))
