@@ -2,10 +2,11 @@
 # It holds the kit and no solutions; the course is mounted. Build the wheel first: make dist
 FROM python:3.13-slim
 
-# torch alone: the largest layer stays while the kit changes. This index has no CUDA.
+# torch alone: the largest layer stays while the kit changes. Without torch's index for CPU in this
+# argument, torch brings CUDA.
+ARG PIP_EXTRA_INDEX_URL
 COPY constraints.txt /build/
-RUN pip install --no-cache-dir -c /build/constraints.txt \
-    --index-url https://download.pytorch.org/whl/cpu torch
+RUN pip install --no-cache-dir -c /build/constraints.txt torch
 
 COPY dist/*.whl /build/
 RUN set -- /build/*.whl \
