@@ -96,7 +96,7 @@ def release_student(
 
     With --wheel-url, the notebooks also work alone on a hosted service that has torch: their first
     cell installs the wheel from there, with its course, and keeps the torch that is there. `make
-    wheel` builds the wheel; keep the name of its file.
+    dist` builds the wheel; keep the name of its file.
     """
     from grader.release.github import workflow_texts
     from grader.release.hosted import wheel_at

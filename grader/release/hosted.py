@@ -77,6 +77,6 @@ def wheel_at(url: str) -> Wheel:
     if package != KIT or version != Version(__version__):
         raise CallError(
             f"--wheel-url: {name} is not the wheel of this kit, {KIT} {__version__}: "
-            "build it with `make wheel`, and keep its name"
+            "build it with `make dist`, and keep its name"
         )
     return Wheel(url, str(version))

@@ -11,17 +11,15 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from typer.testing import CliRunner
 
-import grader.cli.commands  # noqa: F401  # it adds the commands to `app`
 from grader import __version__
-from grader.cli.app import app
 from grader.course.course import NAMED, Course
 from grader.records.faults import CallError
 from grader.release.hosted import wheel_at
 from grader.release.notebooks import write_notebooks
 from grader.release.student import write_student_bundle
 from grader.student.progress import FILE
+from tests.conftest import Grader
 from tests.support.places import ROOT, TINY
 
 NAME = f"attention_grader-{__version__}-py3-none-any.whl"
@@ -61,11 +59,13 @@ def test_an_address_without_the_kits_wheel_is_refused_in_one_line(url: str, why:
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_the_command_refuses_a_bad_address_before_it_writes_anything(tmp_path: Path) -> None:
+def test_the_command_refuses_a_bad_address_before_it_writes_anything(
+    grader: Grader, tmp_path: Path
+) -> None:
     to = tmp_path / "bundle"
-    arguments = ["release", "student", "--course", str(TINY / "exercises"), "--to", str(to)]
-    ran = CliRunner().invoke(app, [*arguments, "--wheel-url", "https://example.org/kit.whl"])
-    assert isinstance(ran.exception, CallError)
+    options = ("--course", TINY, "--to", to, "--wheel-url", "https://example.org/kit.whl")
+    ran = grader("release", "student", *options)
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1), ran.err
     assert not to.exists()
 
 

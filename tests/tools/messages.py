@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from grader.cli import app, commands
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 MESSAGES = ROOT / "tests" / "messages.txt"
 LATER = "{…}"
 KINDS = {"CallError": "call", "HostFault": "fault"}  # exit codes 2 and 3
