@@ -149,6 +149,7 @@ def test_no_module_of_the_trusted_side_is_loaded(desk: Desk) -> None:
         "preload",
         "server",
         "sites",
+        "syscalls",
         "trace",
         "warm",
     )
