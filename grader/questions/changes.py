@@ -1,22 +1,35 @@
-"""Questions on a change: what happens if a part of the answer is left out or changed."""
+"""Questions on a change: what happens if a part of the answer is left out or changed.
+
+Each choice is what one of several changes of this answer does, and chance decides which of these
+changes the question is about. So the choices alone do not show which of them is right.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-
-import torch
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TypeVar
 
 from grader import wire
-from grader.questions.inputs import shapes_in_words, values_in_words
-from grader.questions.outcomes import NOTHING, NUMBERS, RAISES, Outcome, shapes_of, shapes_told
+from grader.questions.inputs import FRESH, shapes_in_words, values_in_words
+from grader.questions.outcomes import (
+    NOTHING,
+    NUMBERS,
+    ON_EDGES,
+    RAISES,
+    Outcome,
+    excludes,
+    positions_in_words,
+)
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import differ, in_python, lines_at
-from grader.wire import payload
+from grader.questions.texts import differ, lines_at
 
-CHOICES = 4
-CONCRETE = 0.4  # how often a change of behaviour is asked by a result, where that is possible
+FEWEST, CHOICES = 3, 4
+DRAWS = 40  # questions that are drawn, for the sake of those that others do not exclude
+BY_RESULT = 0.5  # how often a change is asked about by a result, where that is possible
+# The rank of a change by what it does, the most telling first; chance adds at most 1.5.
+TELLING = {"behaviour": 0, "edge": 0, "shape": 1, "numbers": 1, "nothing": 1, "raises": 2}
 FOLLOW_UP = {
     "raises": "Which two shapes or types meet there, and why do they not fit?",
     "shape": "Which later line would notice the other shape, and which would not?",
@@ -26,79 +39,97 @@ FOLLOW_UP = {
     "nothing": "Then why is it there?",
 }
 Tried = Mapping[wire.Site, Outcome]  # changes that were run, and what they do
+T = TypeVar("T")
 
 
-def about_change(study: Study, site: wire.Site, tried: Tried, chance: random.Random) -> Question:
-    """The question on a change that was tried."""
-    outcome = tried[site]
-    if outcome.kind == "numbers" or (outcome.kind == "behaviour" and chance.random() < CONCRETE):
-        question = _about_result(study, site, tried, chance)
-        if question is not None:
-            return question
-    wrong = _wrong(study, outcome, chance)
-    setting = shapes_in_words(study.contract, study.inputs[outcome.at])
+def about_changes(
+    study: Study, tried: Tried, chance: random.Random
+) -> Iterator[tuple[wire.Site, Question]]:
+    """Questions on changes that were tried, each with its change; a change may come again."""
+    for _ in range(DRAWS if tried else 0):
+        found = None
+        if study.readable and chance.random() < BY_RESULT:
+            found = _by_result(study, tried, chance)
+        if (found := found or _in_words(study, tried, chance)) is not None:
+            yield found
+
+
+def in_words(tried: Tried, chance: random.Random) -> tuple[int, list[wire.Site]]:
+    """Changes that an input tells apart, and the number of this input.
+
+    The sentence that is true of one of them is false of the others.
+    """
+    at = tried[chance.choice([*tried])].at
+    fitting = [
+        site
+        for site, outcome in tried.items()
+        if (outcome.at == at or outcome.kind in ("nothing", "edge"))
+        # Results show better how numbers differ.
+        and not (outcome.told == NUMBERS and any(outcome.shown))
+    ]
+    fitting.sort(key=lambda site: _rank(tried[site]) + 1.5 * chance.random())
+    return at, apart(fitting, lambda one, other: excludes(tried[one], tried[other]), CHOICES)
+
+
+def apart(of: Collection[T], excludes: Callable[[T, T], bool], most: int) -> list[T]:
+    """The first of these, each of which excludes all others in both directions."""
+    found: list[T] = []
+    for one in of:
+        if len(found) < most and all(excludes(one, o) and excludes(o, one) for o in found):
+            found.append(one)
+    return found
+
+
+def _rank(outcome: Outcome) -> int:
+    """How little a change tells."""
+    says_little = outcome.told in (NUMBERS, ON_EDGES[FRESH])
+    return 2 if says_little else TELLING[outcome.kind]
+
+
+def _in_words(
+    study: Study, tried: Tried, chance: random.Random
+) -> tuple[wire.Site, Question] | None:
+    """A question whose choices are sentences."""
+    at, sites = in_words(tried, chance)
+    choices = [tried[one].told for one in sites]
+    if 1 < len(sites) < CHOICES:
+        # No change that was tried does this; with other answers, one often does.
+        others = [Outcome("nothing", NOTHING), Outcome("raises", RAISES)]
+        told = positions_in_words(study.contract, study.values[at])
+        others += [Outcome("numbers", one) for one in told]
+        others = [o for o in others if all(excludes(tried[site], o) for site in sites)]
+        choices += [one.told for one in chance.sample(others, len(others))][: CHOICES - len(sites)]
+    if len(choices) < FEWEST:
+        return None
+    site = chance.choice(sites)
+    setting = shapes_in_words(study.contract, study.inputs[at])
     asks = f"What happens if {setting}?" if setting else "What happens?"
     if study.has_modes:
         asks += " The module is in evaluation mode, unless a choice says otherwise."
-    return _question(study, site, asks, outcome, outcome.told, wrong, chance)
+    return site, _question(study, site, asks, tried[site], tried[site].told, choices, chance)
 
 
-def _about_result(
-    study: Study, site: wire.Site, tried: Tried, chance: random.Random
-) -> Question | None:
-    """The question what a small input then gives.
-
-    Wrong choices are what it gives without the change, and with other changes.
-    """
-    numbers = [*range(len(study.readable))]
-    chance.shuffle(numbers)
-    for number in numbers:
-        one, was = study.readable[number]
-        reply = tried[site].shown[number]
-        if not was or not reply or not differ(was, reply):
-            continue
-        others = [other.shown[number] for other in tried.values() if other.shown]
-        others += _like(study, number)
-        chance.shuffle(others)
-        wrong = _apart([was, *filter(None, others)], reply)
-        if len(wrong) < CHOICES - 1:
-            continue
-        rounded = ", rounded to two digits" if "." in reply else ""
-        text = f"For {values_in_words(study.contract, one)}, what is the result then{rounded}?"
-        return _question(study, site, text, tried[site], reply, wrong, chance)
-    return None
-
-
-def _like(study: Study, number: int) -> list[str]:
-    """Results that look like that for a readable input: its rows or numbers in another order."""
-    place = study.inputs.index(study.readable[number][0])
-    value = study.values[place]
-    result = plain_tensor(value)
-    if result is None or not result.dim():
-        return []
-    found = [result.flip(-1), result.flip(0), result.roll(1, -1)]
-    if result.dim() > 1:
-        found.append(result.transpose(-2, -1))
-    if result.dtype == torch.bool:
-        found.append(~result)
-    return [in_python(payload.pack_tensor(one)) for one in found]
-
-
-def plain_tensor(outcome: wire.Outcome | None) -> torch.Tensor | None:
-    """A result that is a tensor of numbers; None for any other."""
-    value = outcome.value if isinstance(outcome, wire.Returned) else None
-    if not isinstance(value, wire.TensorData) or value.array or value.device == "meta":
+def _by_result(
+    study: Study, tried: Tried, chance: random.Random
+) -> tuple[wire.Site, Question] | None:
+    """A question whose choices are results for a small input."""
+    number = chance.randrange(len(study.readable))
+    shown = {site: outcome.shown[number] for site, outcome in tried.items() if outcome.shown}
+    fitting = [site for site in shown if shown[site]]
+    chance.shuffle(fitting)
+    sites = apart(fitting, lambda one, other: differ(shown[one], shown[other]), CHOICES)
+    choices = [shown[one] for one in sites]
+    if 1 < len(sites) < CHOICES:
+        others = [study.result_of(study.readable[number]), RAISES]
+        choices += [one for one in others if one and all(differ(one, c) for c in choices)]
+    if len(choices) < FEWEST:
         return None
-    return payload.unpack_tensor(value)
-
-
-def _apart(candidates: list[str], reply: str) -> list[str]:
-    """The first of these results that differ from the reply, and from each other."""
-    found: list[str] = []
-    for one in candidates:
-        if all(differ(one, other) for other in (reply, *found)) and len(found) < CHOICES - 1:
-            found.append(one)
-    return found
+    site = chance.choice(sites)
+    choices = choices[:CHOICES]
+    rounded = ", rounded to two digits" if any("." in one.rstrip(".") for one in choices) else ""
+    values = values_in_words(study.contract, study.readable[number])
+    asks = f"For {values}, what is the result then{rounded}?"
+    return site, _question(study, site, asks, tried[site], shown[site], choices, chance)
 
 
 def _question(
@@ -107,10 +138,9 @@ def _question(
     asks: str,
     outcome: Outcome,
     reply: str,
-    wrong: list[str],
+    choices: list[str],
     chance: random.Random,
 ) -> Question:
-    choices = [reply, *wrong]
     chance.shuffle(choices)
     place = site.place
     lines = (
@@ -119,43 +149,15 @@ def _question(
         else (f"Lines {place.line} to {site.end_line}")
     )
     verb = "is" if site.end_line == place.line else "are"
+    seen = outcome.ran if reply in (outcome.told, RAISES) else f"The result was {reply}."
     return Question(
         "leave out" if site.kind == "leave out" else "change",
         study.name,
         f"{lines} of {place.within} {verb} changed as shown. {asks}",
         lines_at(study.sources, site),
         reply,
-        outcome.ran if reply == outcome.told else f"The result was {reply}.",
+        seen,
         FOLLOW_UP[outcome.kind],
         choices,
-        [line.text for line in lines_at(study.sources, site, site.new)],
+        lines_at(study.sources, site, site.new),
     )
-
-
-def _wrong(study: Study, outcome: Outcome, chance: random.Random) -> list[str]:
-    """Wrong choices: none of them is true of the outcome."""
-    pool = [RAISES] if outcome.kind != "raises" else []
-    pool += (
-        [NOTHING] if outcome.kind not in ("nothing", "edge") and NOTHING not in outcome.true else []
-    )
-    pool += [NUMBERS] if outcome.kind in ("raises", "nothing", "shape") else []
-    if (shape := _another_shape(study, outcome, chance)) is not None:
-        pool.append(shape)
-    behaviour = list(outcome.false)
-    if outcome.kind == "raises":
-        behaviour = study.imaginable
-    chance.shuffle(pool)
-    chance.shuffle(behaviour)
-    return (behaviour[:2] + pool)[: CHOICES - 1]
-
-
-def _another_shape(study: Study, outcome: Outcome, chance: random.Random) -> str | None:
-    """A shape that the result could have by another change."""
-    shapes = shapes_of(study.values[outcome.at])
-    if not shapes or not shapes[0]:
-        return None
-    was, *rest = shapes
-    others = [was[:-1], was[1:], (*was[:-1], 1), was[::-1], (*was[:-2], *was[:-3:-1])]
-    told = [shapes_told([shape, *rest]) for shape in others if shape != was]
-    told = [one for one in told if one != outcome.told]
-    return chance.choice(told) if told else None

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from grader import wire
-from grader.questions.changes import about_change
-from grader.questions.inputs import FRESH
+from grader.questions.changes import about_changes
 from grader.questions.lines import about_lines
-from grader.questions.outcomes import NOTHING, NUMBERS, ON_EDGES, RAISES, Outcome
+from grader.questions.outcomes import Outcome
 from grader.questions.predictions import about_entries
 from grader.questions.question import Question
 from grader.questions.shapes import about_shapes
@@ -22,9 +21,6 @@ RUNNABLE: Sequence[Callable[[Study, random.Random], Iterator[Question]]] = (
     about_shapes, about_entries, about_parts,
 )  # fmt: skip
 SHARE_OF_LINES = 0.35
-# The rank of a change by what it does, the most telling first; chance adds at most 1.5.
-TELLING = {"behaviour": 0, "edge": 0, "shape": 1, "numbers": 1, "nothing": 1, "raises": 2}
-PLAIN = (RAISES, NOTHING, NUMBERS)  # outcomes that say little
 
 
 def choose(study: Study, count: int, seed: str) -> list[Question]:
@@ -36,30 +32,22 @@ def choose(study: Study, count: int, seed: str) -> list[Question]:
     chance = random.Random(f"{seed} {study.name}")
     found = _runnable(study, chance)[: count - 1]
     tried = _try(study, chance, count)
-    ranked = sorted(tried, key=lambda site: _rank(tried[site]) + 1.5 * chance.random())
     if len(found) < count > 1 and chance.random() < SHARE_OF_LINES:
-        for site, question in islice(about_lines(study, tried, chance), 1):
-            ranked.remove(site)
-            found.append(question)
+        found += [question for _, question in islice(about_lines(study, tried, chance), 1)]
+    about = [*about_changes(study, tried, chance)]
     # At first only about other lines than the questions before, and of two kinds.
     for new_line, new_kind in ((True, True), (False, True), (False, False)):
-        for site in [*ranked]:
+        for site, question in about:
             if len(found) >= count:
                 break
             kinds = {one.kind for one in found}
-            if new_kind and len(found) == count - 1 and kinds == {site.kind}:
+            if new_kind and len(found) == count - 1 and kinds == {question.kind}:
                 continue
-            question = about_change(study, site, tried, chance)
-            if _adds(question, found, new_line=new_line) and study.is_sure(site):
-                ranked.remove(site)
+            if not _adds(question, found, new_line=new_line) or not study.is_sure(site):
+                continue
+            if study.is_general(site, question.reply, question.choices):
                 found.append(question)
     return found
-
-
-def _rank(outcome: Outcome) -> int:
-    """How little a change tells."""
-    says_little = outcome.told == NUMBERS and not any(outcome.shown)
-    return 2 if says_little or outcome.told == ON_EDGES[FRESH] else TELLING[outcome.kind]
 
 
 def _try(study: Study, chance: random.Random, count: int) -> dict[wire.Site, Outcome]:
@@ -76,7 +64,7 @@ def _try(study: Study, chance: random.Random, count: int) -> dict[wire.Site, Out
         if (outcome := study.outcome(site)) is not None:
             tried[site] = outcome
         different = {one.shown if any(one.shown) else one.told for one in tried.values()}
-        if len(different - {*PLAIN}) > count or (number >= MOST_TRIED and len(different) > count):
+        if number >= MOST_TRIED and len(different) > count:
             break
     return tried
 
@@ -94,4 +82,5 @@ def _adds(question: Question, found: Sequence[Question], *, new_line: bool) -> b
     lines = {(line.file, line.cell, line.line) for one in found for line in one.lines}
     own = {(line.file, line.cell, line.line) for line in question.lines}
     fresh = question.reply not in [one.reply for one in found]
-    return fresh and (own.isdisjoint(lines) or not new_line)
+    same_change = any(one.instead and one.instead == question.instead for one in found)
+    return fresh and not same_change and (own.isdisjoint(lines) or not new_line)

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from grader import wire
-from grader.course.contract import Contract
+from grader.course.contract import Contract, Signature
+from grader.proxies.facts import Example
 from grader.questions.texts import in_python
 from grader.wire import payload
 
 MOST_INPUTS = 8
+MOST_OTHERS = 40
 MOST_NUMBERS = 400  # of the tensors of an input
 MOST_EDGES = 2  # inputs of checks from which edge cases are made
 FEW_NUMBERS = 16  # of the tensors of an input whose result a person can compute
@@ -45,6 +47,16 @@ class Input:
         return list(payload.tensors_of([payload.unpack(value) for value in self.call.arguments]))
 
     @property
+    def as_example(self) -> Example:
+        """The call as one that facts can be about."""
+        return Example(self.made.arguments if self.made else [], self.call.arguments)
+
+    @property
+    def with_other_masks(self) -> Input:
+        """The call with the opposite of each mask."""
+        return replace(self, call=_changed(self.call, torch.logical_not, "bool"))
+
+    @property
     def is_readable(self) -> bool:
         """Whether the call can be written in a sentence, for a person to compute its result."""
         tensors = self.tensors
@@ -69,8 +81,12 @@ class Input:
         return len({*first}) == len(first) and len({*new}) == len(new)
 
 
-def inputs_of(name: str, calls: Sequence[wire.Call]) -> list[Input]:
-    """The inputs of checks, those with distinct sizes first, then edge cases and round numbers."""
+def inputs_of(name: str, calls: Sequence[wire.Call]) -> tuple[list[Input], list[Input]]:
+    """Inputs for a study, and the other inputs of the checks.
+
+    Those of a study are some of the checks, those with distinct sizes first, then edge cases and
+    round numbers.
+    """
     made: dict[int, wire.Invoke] = {}
     found: list[Input] = []
     for call in calls:
@@ -94,9 +110,10 @@ def inputs_of(name: str, calls: Sequence[wire.Call]) -> list[Input]:
                 [one.made.arguments if one.made else [], one.call.arguments]
             )
             distinct.setdefault(key, one)
-    inputs = sorted(distinct.values(), key=_rank, reverse=True)[:MOST_INPUTS]
+    ranked = sorted(distinct.values(), key=_rank, reverse=True)
+    inputs = ranked[:MOST_INPUTS]
     edges = [edge for one in inputs[:MOST_EDGES] for edge in _edges(one)]
-    return [*inputs, *edges, *_round(inputs)]
+    return [*inputs, *edges, *_round(inputs)], ranked[MOST_INPUTS:][:MOST_OTHERS]
 
 
 def _rank(one: Input) -> tuple[bool, int, int]:
@@ -191,7 +208,8 @@ def shapes_in_words(contract: Contract, one: Input) -> str:
     parts: list[str] = []
     for name, value in _named(contract, one):
         if isinstance(value, wire.TensorData):
-            parts.append(f"`{name}` has the shape {value.shape}")
+            dtype = "" if value.dtype == "float32" else f" and the dtype {value.dtype}"
+            parts.append(f"`{name}` has the shape {value.shape}{dtype}")
         elif value is None or isinstance(value, bool | int | float | str):
             parts.append(f"`{name}` is {value!r}")
         elif isinstance(value, wire.Items):
@@ -200,17 +218,31 @@ def shapes_in_words(contract: Contract, one: Input) -> str:
                 parts.append(f"`{name}` holds tensors of the shapes {', '.join(map(str, shapes))}")
             elif written := in_python(value):
                 parts.append(f"`{name}` is {written}")
+    parts += [f"`{name}` keeps its default" for name in _left_out(contract, one)]
     return ", ".join(parts)
 
 
 def values_in_words(contract: Contract, one: Input) -> str:
     """The arguments of a readable call, such as "`x` = [1, 0], `p` = 0.5"."""
-    return ", ".join(f"`{name}` = {in_python(value)}" for name, value in _named(contract, one))
+    parts = [f"`{name}` = {in_python(value)}" for name, value in _named(contract, one)]
+    parts += [f"`{name}` keeps its default" for name in _left_out(contract, one)]
+    return ", ".join(parts)
+
+
+def _left_out(contract: Contract, one: Input) -> Iterator[str]:
+    """The parameters that get no argument."""
+    for signature, call in _calls(contract, one):
+        if not call.keywords:
+            yield from (rest.name for rest in signature.parameters[len(call.arguments) :])
 
 
 def _named(contract: Contract, one: Input) -> Iterator[tuple[str, Any]]:
-    signatures = [(contract.call, one.made), (contract.forward or contract.call, one.call)]
-    for signature, call in signatures:
-        if call is not None:
-            names = call.keywords or [parameter.name for parameter in signature.parameters]
-            yield from zip(names, call.arguments, strict=False)
+    for signature, call in _calls(contract, one):
+        names = call.keywords or [parameter.name for parameter in signature.parameters]
+        yield from zip(names, call.arguments, strict=False)
+
+
+def _calls(contract: Contract, one: Input) -> Iterator[tuple[Signature, wire.Invoke]]:
+    if one.made is not None:
+        yield contract.call, one.made
+    yield contract.forward or contract.call, one.call

@@ -6,13 +6,11 @@ import random
 from collections.abc import Iterator
 
 from grader import wire
-from grader.questions.changes import FOLLOW_UP, Tried
-from grader.questions.outcomes import NOTHING, Outcome
+from grader.questions.changes import DRAWS, FEWEST, FOLLOW_UP, Tried, in_words
+from grader.questions.inputs import shapes_in_words
 from grader.questions.question import Question
 from grader.questions.study import Study
 from grader.questions.texts import OMITTED, lines_at
-
-FEWEST, MOST = 3, 4  # changes to choose from
 
 
 def about_lines(
@@ -20,36 +18,34 @@ def about_lines(
 ) -> Iterator[tuple[wire.Site, Question]]:
     """Questions on changes of different lines, of which one has an effect; with that change."""
     short = {site: outcome for site, outcome in tried.items() if _is_short(site)}
-    effects = [(site, e) for site, outcome in short.items() for e in _effects(outcome)]
-    chance.shuffle(effects)
-    for site, effect in effects:
-        lines = {_line(site)}
-        shown = [site]
-        for other in chance.sample([*short], len(short)):
-            surely = effect in short[other].false or short[other].kind == "nothing"
-            if surely and _line(other) not in lines and len(shown) < MOST:
-                lines.add(_line(other))
-                shown.append(other)
-        choices = {one: _choice(study, one) for one in sorted(shown, key=_line)}
-        if len(shown) < FEWEST or len({*choices.values()}) < len(shown):
+    for _ in range(DRAWS if short else 0):
+        at, sites = in_words(short, chance)
+        setting = shapes_in_words(study.contract, study.inputs[at])
+        choices = [_choice(one) for one in sorted(sites, key=_line)]
+        if len(sites) < FEWEST or len({*choices}) < len(sites):
             continue
-        if not all(map(study.is_sure, shown)):
+        if not all(map(study.is_sure, sites)):
             continue
-        question = Question(
-            "line",
-            study.name,
-            f'One of these changes has this effect: "{effect}" Which one?',
-            [line for one in choices for line in lines_at(study.sources, one)],
-            choices[site],
-            f"The {len(shown)} changes were run one by one; only this one had the effect.",
-            FOLLOW_UP["behaviour"],
-            [*choices.values()],
+        site = chance.choice(sites)
+        told = tried[site].told
+        if not all(study.is_general(one, told if one is site else "", [told]) for one in sites):
+            continue
+        sites.sort(key=_line)
+        yield (
+            site,
+            Question(
+                "line",
+                study.name,
+                (f"Suppose that {setting}. " if setting else "")
+                + f'One of these changes has this effect: "{told}" Which one?',
+                [line for one in sites for line in lines_at(study.sources, one)],
+                _choice(site),
+                f"The {len(sites)} changes were run one by one; only this one had the effect.",
+                FOLLOW_UP["behaviour"],
+                choices,
+                [line for one in sites for line in lines_at(study.sources, one, one.new)],
+            ),
         )
-        yield site, question
-
-
-def _effects(outcome: Outcome) -> list[str]:
-    return sorted(outcome.true - {NOTHING})
 
 
 def _is_short(site: wire.Site) -> bool:
@@ -61,7 +57,6 @@ def _line(site: wire.Site) -> tuple[str, int, int]:
     return site.place.file, site.place.cell, site.place.line
 
 
-def _choice(study: Study, site: wire.Site) -> str:
+def _choice(site: wire.Site) -> str:
     """A change in words."""
-    (line,) = lines_at(study.sources, site, site.new)
-    return f"Line {line.line} becomes `{line.text.strip()}`"
+    return f"The change of line {site.place.line}"

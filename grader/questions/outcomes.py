@@ -11,6 +11,8 @@ import torch
 
 from grader import wire
 from grader.course.contract import Contract
+from grader.course.forms import specs_of
+from grader.feedback.behaviour import BATCH, axis_named, label_of
 from grader.grading.diagnosis import flat
 from grader.proxies.facts import CLEAR, Facts
 from grader.questions.inputs import (
@@ -25,7 +27,7 @@ from grader.questions.inputs import (
     Input,
 )
 from grader.questions.texts import in_python
-from grader.questions.words import false_sentences, sentences_about
+from grader.questions.words import false_sentences, is_named, sentences_about
 from grader.wire import payload
 
 SAME = 1e-5  # a smaller difference, relative to the numbers, is rounding
@@ -58,15 +60,17 @@ class Outcome:
 RAISES = "It raises an exception."
 NOTHING = "Nothing: every result stays as it is."
 NUMBERS = "The result has the same shape, and other numbers."
+FEW_POSITIONS = 3
+POSITIONS = ("at every position", "at every position but the first", "at the last position only")
 BREAKS = "Some numbers of the result become NaN or infinite."
 # What is told if a change shows on these inputs alone.
 ON_EDGES = {
-    LARGE: "Nothing for numbers of usual size; for very large numbers, the result changes.",
-    ZERO: "Nothing, except where all numbers are 0: there the result changes.",
-    DOUBLE: "Nothing for float32; for float64, the result changes.",
-    SINGLE: "Nothing, except where an axis has the size 1: there the result changes.",
+    LARGE: "Nothing for numbers of usual size; for very large numbers, the result can change.",
+    ZERO: "Nothing, except where all numbers are 0: there the result can change.",
+    DOUBLE: "Nothing for float32; for float64, the result can change.",
+    SINGLE: "Nothing, except where an axis has the size 1: there the result can change.",
     MASKS: "Nothing, except for a mask that is False everywhere.",
-    TRAINING: "Nothing in evaluation mode; in training mode, with dropout, the result changes.",
+    TRAINING: "Nothing in evaluation mode; in training mode, with dropout, the result can change.",
     FRESH: "Nothing for the same weights; but a new module begins with other weights.",
 }
 OVERFLOWS = "Nothing for numbers of usual size; very large numbers give NaN or infinity."
@@ -85,9 +89,11 @@ def outcome_of(
              if not one.only and gap_of(value, was) != "same")  # fmt: skip
     at = next(shows, 0)
     value, was, _ = every[at]
+    shown = tuple(_shown(value) for value, _, one in every if one.is_readable)
     if isinstance(value, wire.Raised):
         ran = f"It raises {value.kind}: {_short(value.text)}"
-        return None if value.kind in DULL else Outcome("raises", RAISES, ran=ran, at=at)
+        dull = value.kind in DULL
+        return None if dull else Outcome("raises", RAISES, ran=ran, shown=shown, at=at)
     gap = gap_of(value, was)
     if gap is None:
         return None
@@ -96,21 +102,18 @@ def outcome_of(
         if not now or now == usual:
             return None
         told = shapes_told(now)
-        return Outcome("shape", told, ran=f"{told} Before: {in_words(usual)}.", at=at)
+        ran = f"{told} Before: {in_words(usual)}."
+        return Outcome("shape", told, ran=ran, shown=shown, at=at)
     if {fact for fact in before[1] if fact.kind in DECIDED} - after[1].keys():
         return None
-    shown = tuple(
-        in_python(value.value) if isinstance(value, wire.Returned) else ""
-        for value, _, one in every
-        if one.is_readable
-    )
     true = sentences_about(contract, before[1], after[1])
-    false = tuple(false_sentences(contract, before[1], after[1]))
+    where, elsewhere = _positions(contract, value, was) if gap == "numbers" else ([], [])
+    false = (*false_sentences(contract, before[1], after[1]), *elsewhere)
     if true:
         all_true = frozenset({*true, NOTHING} if gap == "same" else true)
-        return Outcome("behaviour", true[0], false, " ".join(true), all_true, shown, at)
+        return Outcome("behaviour", true[0], false, true[0], all_true, shown, at)
     if gap == "same":
-        return _on_edges(every, false)
+        return _on_edges(every, false, shown)
     if not now:
         return None
     if _is_finite(was) and not _is_finite(value):
@@ -121,8 +124,29 @@ def outcome_of(
         ways = product([True, False], repeat=len(changed))
         false = tuple(_results_told(way) for way in ways if any(way) and way != changed)
         return Outcome("numbers", told, false, told, shown=shown, at=at)
-    ran = "The numbers differ, and the shape is the same."
-    return Outcome("numbers", NUMBERS, false, ran, shown=shown, at=at)
+    told = next(iter(where), NUMBERS)
+    ran = "The numbers differ, and the shape is the same." if told == NUMBERS else told
+    return Outcome("numbers", told, false, ran, shown=shown, at=at)
+
+
+def excludes(one: Outcome, other: Outcome) -> bool:
+    """Whether the sentence on another change is surely false of this one."""
+    if one.told == other.told:
+        return False
+    if other.kind == "behaviour" and one.kind != "raises":
+        return other.told in one.false
+    if one.kind == "behaviour" and other.kind in ("nothing", "edge"):
+        return NOTHING not in one.true
+    if one.kind in ("behaviour", "numbers") and other.kind == "numbers":
+        return other.told in one.false
+    return True
+
+
+def _shown(value: wire.Outcome | None) -> str:
+    """A result as Python writes it, or that there is none; "" if that is not worth asking."""
+    if isinstance(value, wire.Raised):
+        return "" if value.kind in DULL else RAISES
+    return in_python(value.value) if isinstance(value, wire.Returned) else ""
 
 
 def _changed_results(value: wire.Outcome | None, was: wire.Outcome | None) -> tuple[bool, ...]:
@@ -139,15 +163,64 @@ def _changed_results(value: wire.Outcome | None, was: wire.Outcome | None) -> tu
 def _results_told(changed: Sequence[bool]) -> str:
     """A sentence on which results change."""
     if all(changed):
-        return f"All {len(changed)} results change."
+        return (
+            "Both results change." if len(changed) == 2 else f"All {len(changed)} results change."
+        )
     named = [f"the {word}" for word, does in zip(ORDINALS, changed, strict=False) if does]
     verb = "changes" if len(named) == 1 else "change"
     return f"Of the {len(changed)} results, only {' and '.join(named)} {verb}."
 
 
+def positions_in_words(contract: Contract, was: wire.Outcome | None) -> list[str]:
+    """Sentences on where the numbers of a result change, if it has an axis of positions."""
+    axis = _axis_of_positions(contract, was)
+    if axis is None:
+        return []
+    spec = next(specs_of((contract.forward or contract.call).returns), None)
+    size = len(shapes_of(was)[0])
+    along = f"Along {axis_named(label_of(spec, axis - size))}, the numbers of the result change"
+    return [f"{along} {where}." for where in POSITIONS]
+
+
+def _axis_of_positions(contract: Contract, was: wire.Outcome | None) -> int | None:
+    """The first axis of a result with some positions that has a name, and is not the last."""
+    shapes = shapes_of(was)
+    spec = next(specs_of((contract.forward or contract.call).returns), None)
+    for axis, size in enumerate(shapes[0][:-1] if len(shapes) == 1 else ()):
+        label = label_of(spec, axis - len(shapes[0]))
+        if size >= FEW_POSITIONS and label != BATCH and is_named(spec, label):
+            return axis
+    return None
+
+
+def _positions(
+    contract: Contract, value: wire.Outcome | None, was: wire.Outcome | None
+) -> tuple[list[str], list[str]]:
+    """Sentences on where the numbers of a result change: those that are true, and those not."""
+    axis = _axis_of_positions(contract, was)
+    if axis is None:
+        return [], []
+    assert isinstance(value, wire.Returned)
+    assert isinstance(was, wire.Returned)
+    one, other = (
+        next(iter(payload.tensors_of([payload.unpack(result.value)]))).to(torch.complex128)
+        for result in (value, was)
+    )
+    off = (one - other).abs().movedim(axis, 0).flatten(1).amax(dim=1)
+    if bool(((off > SAME) & (off < CLEAR)).any()) or not bool(off.isfinite().all()):
+        return [], []
+    changed = (off >= CLEAR).tolist()
+    more = len(changed) - 1
+    patterns = [True] * len(changed), [False, *[True] * more], [*[False] * more, True]
+    told = dict(zip(positions_in_words(contract, was), patterns, strict=True))
+    true = [sentence for sentence, pattern in told.items() if pattern == changed]
+    return true, [sentence for sentence in told if sentence not in true]
+
+
 def _on_edges(
     every: Sequence[tuple[wire.Outcome | None, wire.Outcome | None, Input]],
     false: tuple[str, ...],
+    shown: tuple[str, ...],
 ) -> Outcome | None:
     """What a change does that shows on no input of the checks."""
     told: set[str] = set()
@@ -163,9 +236,9 @@ def _on_edges(
         return None
     if told:
         sentence = told.pop()
-        return Outcome("edge", sentence, false, sentence)
+        return Outcome("edge", sentence, false, sentence, shown=shown)
     ran = f"All results stay as they are, for {len(every)} inputs and for small changes of them."
-    return Outcome("nothing", NOTHING, false, ran)
+    return Outcome("nothing", NOTHING, false, ran, shown=shown)
 
 
 def _is_finite(outcome: wire.Outcome | None) -> bool:

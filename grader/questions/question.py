@@ -25,7 +25,7 @@ class Question(msgspec.Struct, frozen=True):
     ran: str  # what was run, and seen
     follow_up: str  # what an examiner may ask next
     choices: list[str] = []  # empty: the reply is typed
-    instead: list[str] = []  # the changed lines
+    instead: list[Place] = []  # the changed lines
 
     @property
     def runnable(self) -> bool:

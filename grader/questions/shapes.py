@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from grader import wire
 from grader.questions.inputs import shapes_in_words
 from grader.questions.outcomes import shapes_of
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import lines_at, named
+from grader.questions.texts import MARKS, marked
 
 FEWEST = 2  # dimensions that are worth asking
 
@@ -23,11 +23,11 @@ def about_shapes(study: Study, chance: random.Random) -> Iterator[Question]:
         return
     sites = [site for site in study.sites if site.kind == "value"]
     shapes: dict[wire.Site, tuple[int, ...]] = {}
-    for site, seen in next(iter(study.probed(sites, [one])), {}).items():
-        found = {value.shape if isinstance(value, wire.TensorData) else None for value in seen}
+    # A question does not show the numbers of a mask, so a shape must not depend on them.
+    for site, seen in _same(study.probed(sites, [one, one.with_other_masks])).items():
         # In a loop, the question is about the first time.
-        if seen and (site.loops or len(found) == 1) and isinstance(seen[0], wire.TensorData):
-            shapes[site] = seen[0].shape
+        if seen and (site.loops or len({*seen}) == 1) and seen[0] is not None:
+            shapes[site] = seen[0]
     lines: dict[tuple[int, ...], set[tuple[str, int, int]]] = defaultdict(set)
     for site, shape in shapes.items():
         lines[shape].add((site.place.file, site.place.cell, site.place.line))
@@ -42,16 +42,30 @@ def about_shapes(study: Study, chance: random.Random) -> Iterator[Question]:
         and str(shape)[1:-1] not in site.text  # as in `torch.zeros(2, 3)`
     ]
     chance.shuffle(asked)
-    asked.sort(key=lambda site: not site.name)  # named values first
     for site in asked:
-        again = "the first time that it runs, " if site.loops else ""
+        again = " the first time that it runs" if site.loops else ""
         yield Question(
             "shape",
             study.name,
-            f"Suppose that {shapes_in_words(study.contract, one)}. What is the shape of "
-            f"`{named(site)}`, {again}in line {site.place.line} of {site.place.within}?",
-            lines_at(study.sources, site),
+            f"Suppose that {shapes_in_words(study.contract, one)}. What is the shape of the value "
+            f"between {MARKS[0]} and {MARKS[1]}{again}?",
+            marked(study.sources, site),
             str(shapes[site]),
             f"A probe saw a tensor of the shape {shapes[site]} there.",
             "What does each of these numbers stand for?",
         )
+
+
+def _same(
+    every: Sequence[Mapping[wire.Site, list[wire.Value]]],
+) -> Mapping[wire.Site, list[tuple[int, ...] | None]]:
+    """The shapes of the values that probes saw, if they saw the same shapes each time."""
+    shapes = [
+        {
+            site: [v.shape if isinstance(v, wire.TensorData) else None for v in values]
+            for site, values in seen.items()
+        }
+        for seen in every
+    ]
+    first = shapes[0] if shapes else {}
+    return {site: own for site, own in first.items() if all(one[site] == own for one in shapes)}

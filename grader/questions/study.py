@@ -6,7 +6,7 @@ pass to it. Each changed text runs in a jail of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -25,12 +25,21 @@ from grader.intake import Submission
 from grader.proxies.calls import argument_order, first_outcome, plain_value, require_believable
 from grader.proxies.facts import Example, Facts, facts
 from grader.questions.inputs import FRESH, TRAINING, Input, inputs_of
-from grader.questions.outcomes import Outcome, Values, all_same, gap_of, outcome_of, shapes_of
+from grader.questions.outcomes import (
+    NOTHING,
+    Outcome,
+    Values,
+    all_same,
+    gap_of,
+    outcome_of,
+    shapes_of,
+)
 from grader.questions.texts import in_python, spliced, stands, surrounded
-from grader.questions.words import false_sentences
+from grader.questions.words import sentences_about
 from grader.sandbox.session import StudentCall, StudentLost
 from grader.wire import SourceText, payload
 
+MOST_EXAMPLES = 2  # inputs of checks that confirm sentences about behaviour
 MOST_LOST = 2  # changes that may lose the process, as by running for ever
 RAISING = "[][0]"
 PROBE = "_probe_"  # see `grader.guest.sites`
@@ -48,12 +57,15 @@ class Study:
     contract: Contract  # with the student's names of the parameters
     sources: tuple[SourceText, ...]
     inputs: Sequence[Input]
+    others: Sequence[Input]  # of the checks
     sites: Sequence[wire.Site]
     values: Values
     example: Example | None
     facts: Facts
+    examples: Sequence[tuple[Input, Facts]]  # facts about other inputs of the checks
     _outcomes: dict[wire.Site, Outcome | None] = field(default_factory=dict)
     _sure: dict[wire.Site, bool] = field(default_factory=dict)
+    _said: dict[wire.Site, list[set[str]]] = field(default_factory=dict)
     _lost: int = 0
 
     @property
@@ -62,13 +74,14 @@ class Study:
         return self.contract.name
 
     @cached_property
-    def readable(self) -> Sequence[tuple[Input, str]]:
-        """The inputs that can be written in a sentence, and their results as Python writes them."""
-        return [
-            (one, in_python(value.value) if isinstance(value, wire.Returned) else "")
-            for one, value in zip(self.inputs, self.values, strict=True)
-            if one.is_readable
-        ]
+    def readable(self) -> Sequence[Input]:
+        """The inputs that can be written in a sentence."""
+        return [one for one in self.inputs if one.is_readable]
+
+    def result_of(self, one: Input) -> str:
+        """The result for an input, as Python writes it; "" if it is long or odd."""
+        value = self.values[self.inputs.index(one)]
+        return in_python(value.value) if isinstance(value, wire.Returned) else ""
 
     @property
     def clear_input(self) -> Input | None:
@@ -89,11 +102,6 @@ class Study:
             for one, value in zip(self.inputs, self.values, strict=True)
         )
 
-    @cached_property
-    def imaginable(self) -> list[str]:
-        """Sentences about changes of behaviour that could happen."""
-        return false_sentences(self.contract, self.facts, self.facts)
-
     def outcome(self, site: wire.Site) -> Outcome | None:
         """What a change of the answer does; None if that is not clear."""
         if site not in self._outcomes:
@@ -106,9 +114,32 @@ class Study:
             outcome = self._changed(site)
             sure = outcome is not None and outcome == self.outcome(site)
             if outcome is not None and outcome.kind in ("nothing", "edge"):
-                sure = sure and self._is_reached(site)
+                sure = sure and self._is_reached(site) and self._is_nothing_to_others(site)
             self._sure[site] = sure
         return self._sure[site]
+
+    def is_general(self, site: wire.Site, reply: str, choices: Sequence[str]) -> bool:
+        """Whether other inputs of the checks confirm a reply about behaviour among choices."""
+        outcome = self.outcome(site)
+        about = {*outcome.true, *outcome.false} - {NOTHING} if outcome is not None else set()
+        if about.isdisjoint(choices):
+            return True
+        if site not in self._said:
+            self._said[site] = [*self._sentences(site)]
+        wrong = {*choices} - {reply}
+        return all(
+            said.isdisjoint(wrong) and (reply in said or reply not in about)
+            for said in self._said[site]
+        )
+
+    def _sentences(self, site: wire.Site) -> Iterator[set[str]]:
+        """What a change does to each other example, in sentences about behaviour."""
+        sources = spliced(self.sources, site, site.new)
+        assert sources is not None
+        for one, before in self.examples:
+            ran = run(self.desk, self.name, sources, [one], one.as_example)
+            if ran is not None and ran[1]:
+                yield {*sentences_about(self.contract, before, ran[1])}
 
     def _is_reached(self, site: wire.Site) -> bool:
         """Whether the answer raises if an expression that raises takes the place of this one."""
@@ -116,6 +147,18 @@ class Study:
         assert sources is not None
         ran = run(self.desk, self.name, sources, self.inputs[:1], None)
         return ran is not None and isinstance(ran[0][0], wire.Raised)
+
+    def _is_nothing_to_others(self, site: wire.Site) -> bool:
+        """Whether a change has no effect on the other inputs of the checks."""
+        sources = spliced(self.sources, site, site.new)
+        assert sources is not None
+        ran = run(self.desk, self.name, sources, self.others, None)
+        return ran is not None and all_same(ran[0], self._values_of_others)
+
+    @cached_property
+    def _values_of_others(self) -> Values:
+        ran = run(self.desk, self.name, self.sources, self.others, None)
+        return ran[0] if ran is not None else []
 
     def _changed(self, site: wire.Site) -> Outcome | None:
         sources = spliced(self.sources, site, site.new)
@@ -171,7 +214,7 @@ def study(desk: Desk, submission: Submission, name: str) -> Study:
             contract = _in_own_names(desk, name, seat.calls.found.get(name))
     except StudentLost as lost:
         raise Unfit(f"the answer does not run: {lost}") from None
-    inputs = inputs_of(name, calls)
+    inputs, others = inputs_of(name, calls)
     known = right_behaviour(desk, name)
     example = known.example if known is not None else None
     ran = run(desk, name, submission.sources, inputs, example)
@@ -187,7 +230,23 @@ def study(desk: Desk, submission: Submission, name: str) -> Study:
     fitting = [site for site in sites if stands(submission.sources, site)]
     values = [ran[0][n] for n in kept]
     inputs = [inputs[n] for n in kept]
-    return Study(desk, contract, submission.sources, inputs, fitting, values, example, ran[1])
+    sources, agreed = submission.sources, ran[1]
+    examples = [*_examples(desk, name, sources, inputs)] if agreed else []
+    for _, own in examples:  # what is so for one input alone is no fact about the answer
+        agreed = {fact: holds for fact, holds in agreed.items() if own.get(fact, holds) == holds}
+    return Study(
+        desk, contract, sources, inputs, others, fitting, values, example, agreed, examples
+    )
+
+
+def _examples(
+    desk: Desk, name: str, sources: tuple[SourceText, ...], inputs: Sequence[Input]
+) -> Iterator[tuple[Input, Facts]]:
+    """Some inputs of the checks, and facts about them."""
+    for one in [one for one in inputs if not one.only and not one.call.keywords][:MOST_EXAMPLES]:
+        ran = run(desk, name, sources, [one], one.as_example)
+        if ran is not None and ran[1]:
+            yield one, ran[1]
 
 
 def _in_own_names(desk: Desk, name: str, found: wire.Found | None) -> Contract:

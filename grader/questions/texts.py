@@ -7,6 +7,7 @@ import math
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +15,8 @@ from torch import Tensor
 from grader import wire
 from grader.wire import SourceText, payload
 
-LONGEST_LINE = 300  # characters of a line that a question shows
+LONGEST_LINE = 298  # characters of a line that a question shows, without marks
+MARKS = "«", "»"  # around the value that a question is about
 LONGEST_VALUE = 130  # characters of a value
 MOST_NUMBERS = 25  # of a tensor that is written out
 OMITTED = "pass"  # what takes the place of a statement that is left out
@@ -108,6 +110,24 @@ def lines_at(
     ]
 
 
+def marked(sources: tuple[SourceText, ...], site: wire.Site) -> list[wire.Place]:
+    """The lines of a site, with marks around its text.
+
+    The text of the question does not repeat it: a name tells much of a value's shape.
+    """
+    found = []
+    for line in lines_at(sources, site):
+        text = line.text
+        for number, column, mark in (
+            (site.end_line, site.end, MARKS[1]),
+            (site.place.line, site.start, MARKS[0]),
+        ):
+            if line.line == number:
+                text = text[:column] + mark + text[column:]
+        found.append(wire.Place(line.file, line.line, text, line.cell))
+    return found
+
+
 def without_comments(code: str) -> str:
     """Lines of code without their comments."""
     lines = code.split("\n")
@@ -119,11 +139,6 @@ def without_comments(code: str) -> str:
     except (tokenize.TokenError, SyntaxError):
         pass  # the lines are a part of a statement
     return "\n".join(line.rstrip() for line in lines)
-
-
-def named(site: wire.Site) -> str:
-    """A value in a sentence: the name that it is bound to, or its text on one line."""
-    return site.name or " ".join(without_comments(site.text).split())
 
 
 def in_python(value: Any) -> str:
@@ -159,8 +174,13 @@ def _plain(value: Any) -> Iterator[str]:
 
 def differ(one: str, other: str) -> bool:
     """Whether two values in Python's words differ by more than rounding."""
-    number = r"-?\d+\.?\d*"
-    if re.sub(number, "0", one) != re.sub(number, "0", other):
+    (form, numbers), (other_form, others) = _form_and_numbers(one), _form_and_numbers(other)
+    if form != other_form:
         return True
-    pairs = zip(re.findall(number, one), re.findall(number, other), strict=True)
-    return any(abs(float(a) - float(b)) > 0.021 for a, b in pairs)
+    return any(abs(a - b) > 0.021 for a, b in zip(numbers, others, strict=True))
+
+
+@lru_cache(maxsize=256)
+def _form_and_numbers(written: str) -> tuple[str, Sequence[float]]:
+    number = r"-?\d+\.?\d*"
+    return re.sub(number, "0", written), [float(one) for one in re.findall(number, written)]

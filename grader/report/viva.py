@@ -42,7 +42,7 @@ class _Asked:
     kind: str
     text: Markup
     lines: Sequence[CodeLine]
-    instead: Sequence[str]  # the changed lines
+    instead: Sequence[CodeLine]  # the changed lines
     choices: Sequence[tuple[str, Markup]]  # each with its letter
     reply: Markup
     ran: Markup
@@ -121,7 +121,7 @@ def _asked(number: int, question: Question) -> _Asked:
         KINDS[question.kind],
         _code(question.text),
         lines,
-        [shown_line(line) for line in question.instead],
+        [CodeLine(at.line, shown_line(at.text), marked=False) for at in question.instead],
         [*zip(LETTERS, choices, strict=False)],
         reply,
         _code(question.ran.removeprefix(question.reply).strip()),
@@ -147,11 +147,6 @@ def _nameless(question: Question, names: Mapping[str, str]) -> Question:
     """A question without comments, and with other names of files."""
     from grader.questions.outcomes import RAISES  # needs torch
 
-    texts = _without_comments([at.text for at in question.lines])
-    lines = [
-        Place(names.get(at.file, at.file), at.line, text, at.cell)
-        for at, text in zip(question.lines, texts, strict=True)
-    ]
     # An exception's text may be the student's own.
     ran = question.ran.partition(":")[0] if question.reply == RAISES else question.ran
     told = {"text": question.text, "ran": ran}
@@ -159,18 +154,21 @@ def _nameless(question: Question, names: Mapping[str, str]) -> Question:
         told = {key: text.replace(name, other) for key, text in told.items()}
     return msgspec.structs.replace(
         question,
-        lines=lines,
-        instead=_without_comments(question.instead),
+        lines=_without_comments(question.lines, names),
+        instead=_without_comments(question.instead, names),
         **told,
     )
 
 
-def _without_comments(lines: Sequence[str]) -> list[str]:
-    text = "\n".join(lines)
+def _without_comments(lines: Sequence[Place], names: Mapping[str, str]) -> list[Place]:
+    text = "\n".join(line.text for line in lines)
     for match in reversed([*TOKEN.finditer(text)]):
         if match.lastgroup == "comment":
             text = text[: match.start()].rstrip(" \t") + text[match.end() :]
-    return text.split("\n") if lines else []
+    return [
+        Place(names.get(at.file, at.file), at.line, left, at.cell)
+        for at, left in zip(lines, text.split("\n"), strict=bool(lines))
+    ]
 
 
 # --- similar submissions --------------------------------------------------------------------------

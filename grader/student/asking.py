@@ -89,13 +89,10 @@ def hold(
 
 def in_words(question: Question) -> Iterator[str]:
     """A question as lines of text."""
-    for line in question.lines:
-        yield f"{line.line:>5}  {line.text}"
+    yield from (f"{line.line:>5}  {line.text}" for line in question.lines)
     if question.instead:
         yield "would become"
-        first = question.lines[0].line
-        for number, text in enumerate(question.instead, start=first):
-            yield f"{number:>5}  {text}"
+        yield from (f"{line.line:>5}  {line.text}" for line in question.instead)
     if question.lines:
         yield ""
     yield question.text

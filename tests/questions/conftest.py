@@ -21,7 +21,7 @@ from tests.support.places import REAL
 
 EXERCISES = (
     "running_mean_loop", "running_mean_matrix", "softmax_stable", "causal_mask", "CausalHead",
-    "adamw_step",
+    "adamw_step", "merge_states",
 )  # fmt: skip
 
 Learn = Callable[..., Study]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import random
+import re
+from collections import Counter
+
 import pytest
 
 from grader.course.course import load_course
 from grader.grading.desk import Desk
 from grader.grading.order import Order
+from grader.questions.changes import about_changes
 from grader.questions.choice import choose
-from grader.questions.outcomes import NOTHING, RAISES
+from grader.questions.outcomes import NOTHING, RAISES, positions_in_words
+from grader.questions.predictions import about_entries
 from grader.questions.question import Question
 from grader.questions.study import Unfit
 from grader.sandbox.jails import Warm
 from tests.conftest import sharing
 from tests.questions.conftest import EXERCISES, Ask, Learn
-from tests.support.asked import FUSED, HEAD, LOOP, STABLE
+from tests.support.asked import FUSED, HEAD, LOOP, MERGE, STABLE
 from tests.support.places import REAL
 
 ANSWERS = {
@@ -26,7 +32,9 @@ ANSWERS = {
 
 
 def lines_of(questions: list[Question]) -> set[str]:
-    return {line.text.strip() for question in questions for line in question.lines}
+    """The student's lines in the questions, without the marks around a value."""
+    texts = {line.text.strip() for question in questions for line in question.lines}
+    return {re.sub("[«»]", "", text) for text in texts}
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -68,12 +76,12 @@ def test_comments_are_not_shown(learn: Learn) -> None:
     studied = learn("running_mean_loop", LOOP)
     for seed in "abcd":
         questions = choose(studied, 3, seed)
-        texts = [*lines_of(questions), *(line for one in questions for line in one.instead)]
+        texts = [*lines_of(questions), *(line.text for one in questions for line in one.instead)]
         assert not any("#" in text for text in texts)
 
 
 def test_a_value_in_a_loop_is_asked_the_first_time(learn: Learn) -> None:
-    """`part` grows: (2, 1, 3), (2, 2, 3), …"""
+    """`part` grows: (2, 1, 3), (2, 2, 3), …; its means have the shape (2, 3) each time."""
     studied = learn("running_mean_loop", LOOP)
     shapes = [
         question
@@ -84,7 +92,8 @@ def test_a_value_in_a_loop_is_asked_the_first_time(learn: Learn) -> None:
     assert shapes
     for question in shapes:
         assert "the first time that it runs" in question.text
-        assert question.reply == "(2, 1, 3)"
+        part = "«x[:, : t + 1]»" in question.lines[0].text
+        assert question.reply == ("(2, 1, 3)" if part else "(2, 3)")
 
 
 def test_parameters_have_the_names_of_the_answer(ask: Ask) -> None:
@@ -125,6 +134,39 @@ def test_code_that_does_not_run_is_no_nothing(learn: Learn) -> None:
     assert not studied.is_sure(site)
 
 
+def test_what_matters_only_to_a_rare_input_of_the_checks_is_no_nothing(learn: Learn) -> None:
+    """Only two empty states need the shift: without it, they give NaN."""
+    studied = learn("merge_states", MERGE)
+    (site,) = [one for one in studied.sites if "masked_fill" in one.text and one.new == "new"]
+    assert not studied.is_sure(site)
+
+
+def test_no_choice_is_wrong_each_time(learn: Learn) -> None:
+    """Each is what a change of the answer does, or what changes of other answers often do."""
+    for name in ("softmax_stable", "CausalHead"):
+        studied = learn(name, ANSWERS[name])
+        changes = [site for site in studied.sites if site.kind != "value"]
+        tried = {site: outcome for site in changes if (outcome := studied.outcome(site))}
+        often = {NOTHING, RAISES, *positions_in_words(studied.contract, studied.values[0])}
+        offered, right = Counter[str](), Counter[str]()
+        for seed in range(5):
+            for _, question in about_changes(studied, tried, random.Random(seed)):
+                offered.update(question.choices)
+                right[question.reply] += 1
+        assert len(right) > 3
+        assert not [one for one in offered.keys() - often if offered[one] > 20 > 20 * right[one]]
+
+
+def test_an_entry_is_asked_of_a_value_on_the_way(learn: Learn) -> None:
+    """The result can be computed from the statement, without a look at the code."""
+    studied = learn("softmax_stable", STABLE)
+    questions = [q for n in range(5) for q in about_entries(studied, random.Random(n))]
+    assert questions
+    for question in questions:
+        assert "return «exps /" not in question.lines[0].text
+        assert question.is_right(question.reply)
+
+
 def test_an_answer_that_draws_has_no_questions_whose_reply_changes(ask: Ask) -> None:
     noisy = FUSED.replace("return torch", "return torch.rand(time, time) * 1e-9 + torch")
     first, again = (ask("running_mean_matrix", noisy) for _ in range(2))
@@ -155,7 +197,7 @@ def test_lines_of_a_notebook_are_those_of_the_cell(learn: Learn) -> None:
         for question in choose(studied, 3, seed):
             for line in question.lines:
                 assert line.cell == 3
-                assert cell[line.line - 1].startswith(line.text)
+                assert cell[line.line - 1].startswith(re.sub("[«»]", "", line.text))
                 assert line.text.strip()
 
 

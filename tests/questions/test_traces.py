@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from grader.questions.changes import about_change
-from grader.questions.outcomes import BREAKS
+from grader.questions.changes import about_changes
 from grader.questions.traces import about_parts
 from tests.questions.conftest import Learn
 from tests.support.asked import HEAD, STEP
@@ -24,9 +23,10 @@ def test_a_changed_token_reaches_a_row_a_column_or_all_later_rows(learn: Learn) 
             assert question.reply in question.choices
             assert len({*question.choices}) == len(question.choices) >= 3
     keys, scores = "v[:, :, i]", "v[:, i] and v[:, :, i]"
-    assert found["scores = q @ k.transpose(-2, -1)"] == {keys, scores}
-    assert found["weights = torch.softmax(scores, dim=-1)"] == {"v[:, i:]"}
-    assert found["return weights @ v"] == {"v[:, i:]"}
+    assert found["scores = q @ «k.transpose(-2, -1)»"] == {keys}
+    assert found["scores = «q @ k.transpose(-2, -1)»"] == {scores}
+    assert found["weights = «torch.softmax(scores, dim=-1)»"] == {"v[:, i:]"}
+    assert found["return «weights @ v»"] == {"v[:, i:]"}
 
 
 def test_it_is_told_which_of_several_results_change(learn: Learn) -> None:
@@ -34,10 +34,9 @@ def test_it_is_told_which_of_several_results_change(learn: Learn) -> None:
     changes = [site for site in studied.sites if site.kind != "value"]
     tried = {site: outcome for site in changes if (outcome := studied.outcome(site))}
     told: dict[str, set[str]] = {}
-    for site in tried:
-        question = about_change(studied, site, tried, random.Random(0))
-        told.setdefault(question.lines[0].text.split()[0], set()).add(question.reply)
+    for site, question in about_changes(studied, tried, random.Random(0)):
+        told.setdefault(site.place.text.split()[0], set()).add(question.reply)
         assert question.reply in question.choices
     assert told["mean"] == {"Of the 3 results, only the first and the second change."}
-    assert told["power"] == {"Of the 3 results, only the first and the third change.", BREAKS}
+    assert told["power"] == {"Of the 3 results, only the first and the third change."}
     assert "Of the 3 results, only the first changes." in told["move"]

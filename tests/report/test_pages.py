@@ -36,7 +36,7 @@ TOLD = ("What if `x`?", "Nothing.", f"It raises ValueError: {HOSTILE}", "Why?")
 QUESTIONS = (
     Question("shape", "weigh", TOLD[0], LINES[4:5], "(2, 3)", *TOLD[2:]),
     Question(
-        "change", "weigh", TOLD[0], LINES[5:7], *TOLD[1:], ["Nothing.", HOSTILE], [LINES[5].text]
+        "change", "weigh", TOLD[0], LINES[5:7], *TOLD[1:], ["Nothing.", HOSTILE], LINES[5:6]
     ),
     Question("line", "weigh", "Which?", LINES[4:7], LINES[5].text, "", "Why?",
         [line.text for line in LINES[4:7]]),

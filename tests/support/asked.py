@@ -65,3 +65,14 @@ def adamw_step(parameter, gradient, momentum, square, step, lr, betas, eps, weig
     move = mean / (1 - first**step) / ((power / (1 - second**step)) ** 0.5 + eps)
     return parameter - lr * weight_decay * parameter - lr * move, mean, power
 """
+
+MERGE = """
+import torch
+
+def merge_states(first, second):
+    new = torch.maximum(first[0], second[0])
+    shift = new.masked_fill(new == -torch.inf, 0.0)
+    one, other = torch.exp(first[0] - shift), torch.exp(second[0] - shift)
+    total = first[1] * one + second[1] * other
+    return new, total, first[2] * one[..., None] + second[2] * other[..., None]
+"""
