@@ -143,6 +143,9 @@ def test_the_kits_own_modules_are_on_no_list(open_seat: OpenSeat) -> None:
 USEFUL = {
     "seeds": "torch.manual_seed(123), torch.seed()",
     "anomalies": ("with torch.autograd.set_detect_anomaly(True):\n        (x * 1).sum()"),
+    "no gradients, by a decorator": (
+        "@torch.no_grad()\n    def twice(x):\n        return x * 2\n    twice(x)"
+    ),
     "a default device": "torch.set_default_device('cpu'), torch.set_default_device(None)",
     "TorchScript as a decorator": (
         "@torch.jit.script\n    def twice(x):\n        return x * 2\n    twice(x)"
