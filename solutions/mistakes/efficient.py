@@ -2849,7 +2849,9 @@ mistake(
     breaks=("forbidden",),
     change={
         "return weights * (grad_weights - average)": (
-            "return torch.func.vjp(lambda s: s.softmax(-1), weights.log())[1](grad_weights)[0]"
+            "with torch.inference_mode(False):\n"
+            "        scores, upstream = weights.log(), grad_weights.clone()\n"
+            "        return torch.func.vjp(lambda s: s.softmax(-1), scores)[1](upstream)[0]"
         ),
     },
 )  # fmt: skip
@@ -3252,8 +3254,9 @@ def gradients_by_vjp(queries, keys, values, grad_output):
     def attention(q, k, v):
         return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
 
-    _output, pull = torch.func.vjp(attention, queries, keys, values)
-    return pull(grad_output)
+    with torch.inference_mode(False):
+        _output, pull = torch.func.vjp(attention, queries.clone(), keys.clone(), values.clone())
+        return pull(grad_output.clone())
 
 
 @mistake(
