@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+OTHER = build/torch-$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup grade test quick audit audit-machines trained operators bench soak dist lint types format doctor clean
+.PHONY: help setup grade test quick audit audit-machines audit-torch trained operators bench soak dist lint types format doctor clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +38,17 @@ audit: $(READY) ## prove the course's tests: on mistakes, right answers and muta
 
 audit-machines: $(READY) ## the same with less of this processor, compared; EXERCISES="…" for a few
 	@$(BIN)/grader audit --machines $(EXERCISES)
+
+# Without torch's index for CPU in PIP_EXTRA_INDEX_URL, torch brings CUDA.
+audit-torch: ## bans, samples and audit with another torch, VERSION=2.14.1; EXERCISES="…" for a few
+	@test -n "$(VERSION)" || { echo "name a version: make audit-torch VERSION=2.14.1"; exit 2; }
+	@$(PYTHON) -m venv $(OTHER)
+	@grep -v '^torch==' constraints.txt > $(OTHER)/constraints.txt
+	@$(OTHER)/bin/pip install --quiet --disable-pip-version-check -c $(OTHER)/constraints.txt \
+	  "torch==$(VERSION)" -e ".[instructor]"
+	@$(OTHER)/bin/pytest -q -k is_forbidden tests/test_operators.py
+	@$(OTHER)/bin/grader grade tests/submissions --out $(OTHER)/grades
+	@$(OTHER)/bin/grader audit $(EXERCISES)
 
 trained: $(READY) ## train the weights that hidden tests give to a GPT: solutions/trained
 	@$(BIN)/python -m tests.tools.trained

@@ -18,11 +18,13 @@ from grader.cli.app import AUTHORS, CourseOption, JsonOption, app
 from grader.course.course import Course, find_course, load_course
 from grader.records.faults import CallError, HostFault
 from grader.records.rows import counted
+from grader.records.torches import TRIED, is_untried
 
 PACKAGES = (
     "torch", "numpy", "pytest", "msgspec", "typer", "rich", "textual", "watchfiles",
 )  # fmt: skip
 GRADING = ("jaxtyping", "sandlock")  # libraries that students do not need
+UNTRIED = f": untried, so marks may differ; this kit was tried with {', '.join(TRIED)}"
 State = Literal["well", "bad", "absent"]  # absent: missing, but not needed here
 
 
@@ -69,7 +71,9 @@ def _versions(student: bool) -> list[Condition]:
     for name in (*PACKAGES, *GRADING):
         needed = name in PACKAGES or not student
         try:
-            findings.append(Condition("versions", name, "well", metadata.version(name)))
+            version = metadata.version(name)
+            untried = UNTRIED if name == "torch" and is_untried(version) else ""
+            findings.append(Condition("versions", name, "well", version + untried))
         except metadata.PackageNotFoundError:
             why = f"missing: pip install {name}" if needed else "not here: only grading needs it"
             findings.append(Condition("versions", name, _state(False, needed), why))

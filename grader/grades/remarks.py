@@ -1,4 +1,4 @@
-"""Lines for the instructor about late, excused and unmarked work in a class."""
+"""Lines for the instructor: late, excused and unmarked work of a class, and an untried torch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from grader.intake.names import shown
 from grader.records.decisions import LATE
 from grader.records.lateness import Policy
 from grader.records.rows import Row, called, counted, some_of
+from grader.records.torches import is_untried
 
 LMS = "the learning platform subtracts points by its own rule"
+UNTRIED = "graded with torch {}, with which this kit was never tried, so marks may differ: {}"
 HOW = "`grader grade --times FILE` gives times, `grader adjust DIR STUDENT late -N` a penalty"
 
 
 def remarks(rows: Sequence[Row], policy: Policy | None) -> Iterator[str]:
     """A line for each kind of remark that concerns somebody; excused students have no others."""
+    untried: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.grade is not None and is_untried(row.grade.torch) and not row.excused:
+            untried.setdefault(row.grade.torch, []).append(row)
+    for version, graded in untried.items():
+        yield UNTRIED.format(version, _students(graded))
     excused = [row for row in rows if row.excused]
     if excused:
         yield f"excused, without a grade: {_names(excused)}"

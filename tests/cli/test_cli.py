@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from grader.grades.gradebook import open_gradebook
 from grader.grading import ladder
 from grader.grading.desk import Desk
 from grader.intake import Submission
+from grader.records import torches
 from grader.records.faults import HostFault
 from grader.records.grade import Grade
 from grader.sandbox import jails
 from grader.sandbox.jails import Warm
-from tests.support.places import TINY
+from tests.support.places import ROOT, TINY
 
 SCRIPT = Path(sys.executable).with_name("grader")
 HEADER = "student,submission,status,total,max,center,staircase,weigh,Projection"
@@ -590,6 +592,32 @@ def test_doctor_lists_versions_the_course_and_every_layer(
     assert {"python", "torch", "tiny", "solutions", "process", "rlimits"} <= found.keys()
     assert ran.code == (1 if "bad" in {finding["state"] for finding in found.values()} else 0)
     assert found["process"]["state"] == "well"
+
+
+def test_a_torch_that_was_never_tried_is_named_by_doctor_and_beside_the_grades(
+    grader: Grader, monkeypatch: pytest.MonkeyPatch, students: Path, tmp_path: Path
+) -> None:
+    def words() -> tuple[str, str, str]:
+        found = {one["name"]: one for one in json.loads(grader("doctor", "--json").out)}
+        assert found["torch"]["state"] == "well"
+        call = ("--only", "center", "--fresh", "--course", TINY)
+        table = grader("grade", students, "--out", tmp_path / "out", *call).out
+        return found["torch"]["text"], table, (tmp_path / "out" / "report.html").read_text("utf-8")
+
+    here = metadata.version("torch").partition("+")[0]
+    monkeypatch.setattr(torches, "TRIED", (here,))
+    assert not [text for text in words() if re.search("untried|never tried", text)]
+
+    monkeypatch.setattr(torches, "TRIED", ("1.0",))
+    doctors, *others = words()
+    assert "untried, so marks may differ" in doctors
+    for text in others:
+        assert f"graded with torch {here}, with which this kit was never tried" in text
+
+
+def test_the_page_on_torch_lists_the_versions_with_which_the_kit_was_tried() -> None:
+    text = (ROOT / "docs" / "operations" / "torch.md").read_text("utf-8")
+    assert tuple(re.findall(r"^\| (\d\S+) ", text, re.M)) == torches.TRIED
 
 
 def test_doctor_says_what_is_missing_instead_of_failing(
