@@ -305,7 +305,7 @@ def ask(
     """Ask yourself why your answer works: questions about your own lines.
 
     The replies were found by running your answer with small changes. It is practice: progress.txt
-    counts right replies, and they earn no points. Type a letter, a shape or a number.
+    counts right replies, and they earn no points. Type a letter or a shape.
     """
     from grader.student.asking import exercise_to_ask
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 from typing import TypeVar
 
 from grader import wire
@@ -26,9 +28,11 @@ from grader.questions.study import Study
 from grader.questions.texts import differ, lines_at
 
 FEWEST, CHOICES = 3, 4
+ROUNDED = ", rounded to two digits"
 DRAWS = 40  # questions that are drawn, for the sake of those that others do not exclude
 BY_RESULT = 0.5  # how often a change is asked about by a result, where that is possible
-# The rank of a change by what it does, the most telling first; chance adds at most 1.5.
+# The rank of a change by what it does, the most telling first; chance adds at most `NOISE`.
+NOISE = 2.5
 TELLING = {"behaviour": 0, "edge": 0, "shape": 1, "numbers": 1, "nothing": 1, "raises": 2}
 FOLLOW_UP = {
     "raises": "Which two shapes or types meet there, and why do they not fit?",
@@ -47,28 +51,28 @@ def about_changes(
 ) -> Iterator[tuple[wire.Site, Question]]:
     """Questions on changes that were tried, each with its change; a change may come again."""
     for _ in range(DRAWS if tried else 0):
-        found = None
-        if study.readable and chance.random() < BY_RESULT:
-            found = _by_result(study, tried, chance)
-        if (found := found or _in_words(study, tried, chance)) is not None:
-            yield found
+        ways = [_by_result, _in_words] if chance.random() < BY_RESULT else [_in_words, _by_result]
+        yield from islice(filter(None, (way(study, tried, chance) for way in ways)), 1)
 
 
-def in_words(tried: Tried, chance: random.Random) -> tuple[int, list[wire.Site]]:
+def in_words(tried: Tried, chance: random.Random) -> tuple[int, list[tuple[wire.Site, Outcome]]]:
     """Changes that an input tells apart, and the number of this input.
 
-    The sentence that is true of one of them is false of the others.
+    What is told of one of them is false of the others.
     """
     at = tried[chance.choice([*tried])].at
-    fitting = [
-        site
-        for site, outcome in tried.items()
-        if (outcome.at == at or outcome.kind in ("nothing", "edge"))
-        # Results show better how numbers differ.
-        and not (outcome.told == NUMBERS and any(outcome.shown))
-    ]
-    fitting.sort(key=lambda site: _rank(tried[site]) + 1.5 * chance.random())
-    return at, apart(fitting, lambda one, other: excludes(tried[one], tried[other]), CHOICES)
+    ranked: list[tuple[float, wire.Site, Outcome]] = []
+    for site, outcome in tried.items():
+        if outcome.at != at and outcome.kind not in ("nothing", "edge"):
+            continue
+        if outcome.told == NUMBERS and any(outcome.shown):
+            continue  # results show better how numbers differ
+        for place, sentence in enumerate(outcome.sentences):
+            told = replace(outcome, told=sentence)
+            ranked.append((_rank(told) + place / 2 + NOISE * chance.random(), site, told))
+    ranked.sort(key=lambda one: one[0])
+    fitting = [(site, told) for _, site, told in ranked]
+    return at, apart(fitting, lambda one, other: excludes(one[1], other[1]), CHOICES)
 
 
 def apart(of: Collection[T], excludes: Callable[[T, T], bool], most: int) -> list[T]:
@@ -90,46 +94,60 @@ def _in_words(
     study: Study, tried: Tried, chance: random.Random
 ) -> tuple[wire.Site, Question] | None:
     """A question whose choices are sentences."""
-    at, sites = in_words(tried, chance)
-    choices = [tried[one].told for one in sites]
-    if 1 < len(sites) < CHOICES:
-        # No change that was tried does this; with other answers, one often does.
-        others = [Outcome("nothing", NOTHING), Outcome("raises", RAISES)]
-        told = positions_in_words(study.contract, study.values[at])
-        others += [Outcome("numbers", one) for one in told]
-        others = [o for o in others if all(excludes(tried[site], o) for site in sites)]
-        choices += [one.told for one in chance.sample(others, len(others))][: CHOICES - len(sites)]
+    at, found = in_words(tried, chance)
+    choices = [outcome.told for _, outcome in found]
+    if len(found) > 1:
+        others = [Outcome("raises", RAISES), *_rare(study, at, chance)]
+        others = [o for o in others if all(excludes(outcome, o) for _, outcome in found)]
+        choices += [one.told for one in others[: max(FEWEST - len(found), 0)]]
     if len(choices) < FEWEST:
         return None
-    site = chance.choice(sites)
+    site, outcome = chance.choice(found)
     setting = shapes_in_words(study.contract, study.inputs[at])
     asks = f"What happens if {setting}?" if setting else "What happens?"
+    if "True" in site.new and "bias" in site.new:
+        asks += " The weights are as before, and a new bias is not 0."
     if study.has_modes:
         asks += " The module is in evaluation mode, unless a choice says otherwise."
-    return site, _question(study, site, asks, tried[site], tried[site].told, choices, chance)
+    return site, _question(study, site, asks, outcome, outcome.told, choices, chance)
+
+
+def _rare(study: Study, at: int, chance: random.Random) -> list[Outcome]:
+    """What no change that was tried may do, and changes of other answers do."""
+    told = positions_in_words(study.contract, study.values[at])
+    told = told or ([] if study.readable else [NUMBERS])
+    found = [Outcome("nothing", NOTHING), *(Outcome("numbers", one) for one in told)]
+    return chance.sample(found, len(found))
 
 
 def _by_result(
     study: Study, tried: Tried, chance: random.Random
 ) -> tuple[wire.Site, Question] | None:
     """A question whose choices are results for a small input."""
-    number = chance.randrange(len(study.readable))
-    shown = {site: outcome.shown[number] for site, outcome in tried.items() if outcome.shown}
-    fitting = [site for site in shown if shown[site]]
-    chance.shuffle(fitting)
-    sites = apart(fitting, lambda one, other: differ(shown[one], shown[other]), CHOICES)
-    choices = [shown[one] for one in sites]
-    if 1 < len(sites) < CHOICES:
-        others = [study.result_of(study.readable[number]), RAISES]
-        choices += [one for one in others if one and all(differ(one, c) for c in choices)]
-    if len(choices) < FEWEST:
-        return None
-    site = chance.choice(sites)
-    choices = choices[:CHOICES]
-    rounded = ", rounded to two digits" if any("." in one.rstrip(".") for one in choices) else ""
-    values = values_in_words(study.contract, study.readable[number])
-    asks = f"For {values}, what is the result then{rounded}?"
-    return site, _question(study, site, asks, tried[site], shown[site], choices, chance)
+    for number in chance.sample(range(len(study.readable)), len(study.readable)):
+        usual = study.result_of(study.readable[number])
+        if "," not in usual:  # of one number
+            continue
+        shown = {site: outcome.shown[number] for site, outcome in tried.items() if outcome.shown}
+        fitting = [site for site in shown if shown[site]]
+        chance.shuffle(fitting)
+        sites = apart(fitting, _differing(shown), CHOICES)
+        choices = [shown[one] for one in sites]
+        if len(sites) > 1:
+            others = [one for one in (usual, RAISES) if all(differ(one, c) for c in choices)]
+            choices += others[: max(FEWEST - len(sites), 0)]
+        if len(choices) < FEWEST:
+            continue
+        site = chance.choice(sites)
+        rounded = "" if any("True" in one or "False" in one for one in choices) else ROUNDED
+        values = values_in_words(study.contract, study.readable[number])
+        asks = f"For {values}, what is the result then{rounded}?"
+        return site, _question(study, site, asks, tried[site], shown[site], choices, chance)
+    return None
+
+
+def _differing(shown: Mapping[wire.Site, str]) -> Callable[[wire.Site, wire.Site], bool]:
+    return lambda one, other: differ(shown[one], shown[other])
 
 
 def _question(
@@ -149,14 +167,14 @@ def _question(
         else (f"Lines {place.line} to {site.end_line}")
     )
     verb = "is" if site.end_line == place.line else "are"
-    seen = outcome.ran if reply in (outcome.told, RAISES) else f"The result was {reply}."
+    seen = reply if reply in (outcome.told, RAISES) else f"The result was {reply}."
     return Question(
         "leave out" if site.kind == "leave out" else "change",
         study.name,
         f"{lines} of {place.within} {verb} changed as shown. {asks}",
         lines_at(study.sources, site),
         reply,
-        seen,
+        outcome.ran if reply == outcome.told and outcome.ran else seen,
         FOLLOW_UP[outcome.kind],
         choices,
         lines_at(study.sources, site, site.new),

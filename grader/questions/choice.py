@@ -10,15 +10,15 @@ from grader import wire
 from grader.questions.changes import about_changes
 from grader.questions.lines import about_lines
 from grader.questions.outcomes import Outcome
-from grader.questions.predictions import about_entries
 from grader.questions.question import Question
 from grader.questions.shapes import about_shapes
 from grader.questions.study import Study
+from grader.questions.texts import line_of
 from grader.questions.traces import about_parts
 
-MOST_TRIED = 8  # changes that are run for a set of questions; twice as many if too few differ
+MOST_TRIED = 8  # changes that are run for a set of questions; more if too few replies differ
 RUNNABLE: Sequence[Callable[[Study, random.Random], Iterator[Question]]] = (
-    about_shapes, about_entries, about_parts,
+    about_shapes, about_parts,
 )  # fmt: skip
 SHARE_OF_LINES = 0.35
 
@@ -40,8 +40,7 @@ def choose(study: Study, count: int, seed: str) -> list[Question]:
         for site, question in about:
             if len(found) >= count:
                 break
-            kinds = {one.kind for one in found}
-            if new_kind and len(found) == count - 1 and kinds == {question.kind}:
+            if new_kind and {one.kind for one in found} == {question.kind}:
                 continue
             if not _adds(question, found, new_line=new_line) or not study.is_sure(site):
                 continue
@@ -57,15 +56,16 @@ def _try(study: Study, chance: random.Random, count: int) -> dict[wire.Site, Out
     turns: dict[tuple[str, int, int], int] = {}
     order: dict[wire.Site, int] = {}
     for site in sites:
-        line = (site.place.file, site.place.cell, site.place.line)
+        line = line_of(site)
         order[site] = turns[line] = turns.get(line, -1) + 1
     tried: dict[wire.Site, Outcome] = {}
-    for number, site in enumerate(sorted(sites, key=order.__getitem__)[: 2 * MOST_TRIED], start=1):
+    for number, site in enumerate(sorted(sites, key=order.__getitem__)[: 3 * MOST_TRIED], start=1):
         if (outcome := study.outcome(site)) is not None:
             tried[site] = outcome
-        different = {one.shown if any(one.shown) else one.told for one in tried.values()}
-        if number >= MOST_TRIED and len(different) > count:
-            break
+        if number % MOST_TRIED == 0:
+            replies = {question.reply for _, question in about_changes(study, tried, chance)}
+            if len(replies) > count:
+                break
     return tried
 
 

@@ -29,7 +29,7 @@ LARGE, ZERO, DOUBLE, SINGLE, MASKS, TRAINING, FRESH, ROUND = (
 )  # fmt: skip
 HUGE = 1000.0
 PATTERNS: Sequence[Sequence[float]] = (
-    (1.0, 1.0, 1.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0, 2.0), (2.0, 1.0, 3.0, 0.0, 4.0),
+    (1.0, 0.0, 0.0), (0.0, 1.0, 0.0, 2.0), (2.0, 1.0, 3.0, 0.0, 4.0),
 )  # fmt: skip
 
 
@@ -68,6 +68,13 @@ class Input:
             and sum(tensor.numel() for tensor in tensors) <= FEW_NUMBERS
             and all(in_python(value) for value in self.call.arguments)
         )
+
+    @property
+    def is_worded(self) -> bool:
+        """Whether a sentence can tell all sizes; not those of a model, for instance."""
+        made = self.made.arguments if self.made else []
+        plain = (type(None), bool, int, float, str, wire.TensorData, wire.Items)
+        return all(isinstance(value, plain) for value in (*made, *self.call.arguments))
 
     @property
     def is_clear(self) -> bool:
@@ -147,12 +154,22 @@ def _edges(one: Input) -> Iterator[Input]:
 
 def _round(inputs: Sequence[Input]) -> Iterator[Input]:
     """Inputs with round numbers, of the sizes of the first input that has few numbers."""
-    for one in inputs:
-        numbers = [tensor.numel() for tensor in one.tensors if tensor.is_floating_point()]
-        if one.made is None and 0 < sum(numbers) <= FEW_NUMBERS:
+    whole = [one for one in inputs if one.made is None]
+    cut = [replace(one, call=_changed(one.call, _corner)) for one in whole]
+    for one in (*whole, *cut):
+        numbers = sum(tensor.numel() for tensor in one.tensors)
+        floats = any(tensor.is_floating_point() for tensor in one.tensors)
+        if floats and 1 < numbers <= FEW_NUMBERS:
             for pattern in PATTERNS:
                 yield _with(one, ROUND, _Filling(pattern))
             return
+
+
+def _corner(tensor: Tensor) -> Tensor:
+    """The first two rows and columns of the first matrix of a tensor."""
+    return tensor[
+        tuple(slice(0, 2 if axis >= tensor.dim() - 2 else 1) for axis in range(tensor.dim()))
+    ]
 
 
 class _Filling:
@@ -207,24 +224,29 @@ def shapes_in_words(contract: Contract, one: Input) -> str:
     """The arguments of a call, such as "`x` has the shape (2, 5, 3), `context_length` is 8"."""
     parts: list[str] = []
     for name, value in _named(contract, one):
-        if isinstance(value, wire.TensorData):
+        scalar = value is None or isinstance(value, bool | int | float | str)
+        written = repr(value) if scalar else in_python(value)
+        whole = not isinstance(value, wire.TensorData) or value.dtype in ("bool", "int64")
+        if written and whole:  # positions and masks decide much
+            parts.append(f"`{name}` is {written}")
+        elif isinstance(value, wire.TensorData):
             dtype = "" if value.dtype == "float32" else f" and the dtype {value.dtype}"
             parts.append(f"`{name}` has the shape {value.shape}{dtype}")
-        elif value is None or isinstance(value, bool | int | float | str):
-            parts.append(f"`{name}` is {value!r}")
         elif isinstance(value, wire.Items):
             shapes = [part.shape for part in value.items if isinstance(part, wire.TensorData)]
             if shapes:
                 parts.append(f"`{name}` holds tensors of the shapes {', '.join(map(str, shapes))}")
-            elif written := in_python(value):
-                parts.append(f"`{name}` is {written}")
     parts += [f"`{name}` keeps its default" for name in _left_out(contract, one)]
     return ", ".join(parts)
 
 
 def values_in_words(contract: Contract, one: Input) -> str:
-    """The arguments of a readable call, such as "`x` = [1, 0], `p` = 0.5"."""
-    parts = [f"`{name}` = {in_python(value)}" for name, value in _named(contract, one)]
+    """The arguments of a readable call, such as "`x` = [1, 0] (float32), `p` = 0.5"."""
+    parts = []
+    for name, value in _named(contract, one):
+        of_floats = isinstance(value, wire.TensorData) and value.dtype not in ("bool", "int64")
+        dtype = f" ({value.dtype})" if of_floats else ""
+        parts.append(f"`{name}` = {in_python(value)}{dtype}")
     parts += [f"`{name}` keeps its default" for name in _left_out(contract, one)]
     return ", ".join(parts)
 

@@ -6,11 +6,13 @@ import random
 from collections.abc import Iterator
 
 from grader import wire
-from grader.questions.changes import DRAWS, FEWEST, FOLLOW_UP, Tried, in_words
+from grader.questions.changes import FEWEST, FOLLOW_UP, Tried, in_words
 from grader.questions.inputs import shapes_in_words
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import OMITTED, lines_at
+from grader.questions.texts import OMITTED, line_of, lines_at
+
+DRAWS = 8  # each change of a set is run again, so few sets are drawn
 
 
 def about_lines(
@@ -19,18 +21,19 @@ def about_lines(
     """Questions on changes of different lines, of which one has an effect; with that change."""
     short = {site: outcome for site, outcome in tried.items() if _is_short(site)}
     for _ in range(DRAWS if short else 0):
-        at, sites = in_words(short, chance)
+        at, found = in_words(short, chance)
+        sites = [site for site, _ in found]
         setting = shapes_in_words(study.contract, study.inputs[at])
-        choices = [_choice(one) for one in sorted(sites, key=_line)]
+        choices = [_choice(one) for one in sorted(sites, key=line_of)]
         if len(sites) < FEWEST or len({*choices}) < len(sites):
             continue
         if not all(map(study.is_sure, sites)):
             continue
-        site = chance.choice(sites)
-        told = tried[site].told
+        site, outcome = chance.choice(found)
+        told = outcome.told
         if not all(study.is_general(one, told if one is site else "", [told]) for one in sites):
             continue
-        sites.sort(key=_line)
+        sites.sort(key=line_of)
         yield (
             site,
             Question(
@@ -51,10 +54,6 @@ def about_lines(
 def _is_short(site: wire.Site) -> bool:
     """Whether a change is of one line, which it does not leave out: that would stand out."""
     return site.end_line == site.place.line and "\n" not in site.new and site.new != OMITTED
-
-
-def _line(site: wire.Site) -> tuple[str, int, int]:
-    return site.place.file, site.place.cell, site.place.line
 
 
 def _choice(site: wire.Site) -> str:

@@ -37,6 +37,8 @@ DULL = frozenset({
     "NotImplementedError", "SyntaxError", "TypeError", "UnboundLocalError",
 })  # fmt: skip
 
+DULL_TEXTS = ("Dimension out of range", "negative dimension", "values to unpack")
+
 ORDINALS = ("first", "second", "third", "fourth")
 DECIDED = ("repeats", "gradient", "weights")  # kinds of facts that each result decides
 
@@ -55,13 +57,20 @@ class Outcome:
     true: frozenset[str] = frozenset()  # all sentences that are, apart from those on numbers
     shown: tuple[str, ...] = ()  # the result for each readable input, as Python writes it
     at: int = 0  # the number of the input that shows it
+    all_told: Sequence[str] = ()  # of behaviour: all sentences that are true, best first
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """Each of the sentences that can be told."""
+        return self.all_told or [self.told]
 
 
 RAISES = "It raises an exception."
 NOTHING = "Nothing: every result stays as it is."
 NUMBERS = "The result has the same shape, and other numbers."
 FEW_POSITIONS = 3
-POSITIONS = ("at every position", "at every position but the first", "at the last position only")
+POSITIONS = ("at every position", "at every position but the first")
+RESHAPED = "The result has another shape."
 BREAKS = "Some numbers of the result become NaN or infinite."
 # What is told if a change shows on these inputs alone.
 ON_EDGES = {
@@ -92,18 +101,20 @@ def outcome_of(
     shown = tuple(_shown(value) for value, _, one in every if one.is_readable)
     if isinstance(value, wire.Raised):
         ran = f"It raises {value.kind}: {_short(value.text)}"
-        dull = value.kind in DULL
+        dull = value.kind in DULL or any(text in value.text for text in DULL_TEXTS)
         return None if dull else Outcome("raises", RAISES, ran=ran, shown=shown, at=at)
     gap = gap_of(value, was)
     if gap is None:
         return None
     now, usual = shapes_of(value), shapes_of(was)
     if gap == "shape":
-        if not now or now == usual:
+        if not now or now == usual or len(now) != len(usual):
             return None
-        told = shapes_told(now)
+        told = shapes_told(now) if inputs[at].is_worded else RESHAPED
         ran = f"{told} Before: {in_words(usual)}."
         return Outcome("shape", told, ran=ran, shown=shown, at=at)
+    if _is_finite(was) and not _is_finite(value):
+        return Outcome("numbers", BREAKS, ran=BREAKS, shown=shown, at=at)
     if {fact for fact in before[1] if fact.kind in DECIDED} - after[1].keys():
         return None
     true = sentences_about(contract, before[1], after[1])
@@ -111,13 +122,11 @@ def outcome_of(
     false = (*false_sentences(contract, before[1], after[1]), *elsewhere)
     if true:
         all_true = frozenset({*true, NOTHING} if gap == "same" else true)
-        return Outcome("behaviour", true[0], false, true[0], all_true, shown, at)
+        return Outcome("behaviour", true[0], false, "", all_true, shown, at, true)
     if gap == "same":
         return _on_edges(every, false, shown)
     if not now:
         return None
-    if _is_finite(was) and not _is_finite(value):
-        return Outcome("numbers", BREAKS, false, BREAKS, shown=shown, at=at)
     changed = _changed_results(value, was)
     if changed:
         told = _results_told(changed)
@@ -211,7 +220,7 @@ def _positions(
         return [], []
     changed = (off >= CLEAR).tolist()
     more = len(changed) - 1
-    patterns = [True] * len(changed), [False, *[True] * more], [*[False] * more, True]
+    patterns = [True] * len(changed), [False, *[True] * more]
     told = dict(zip(positions_in_words(contract, was), patterns, strict=True))
     true = [sentence for sentence, pattern in told.items() if pattern == changed]
     return true, [sentence for sentence in told if sentence not in true]

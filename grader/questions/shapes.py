@@ -19,7 +19,7 @@ FEWEST = 2  # dimensions that are worth asking
 def about_shapes(study: Study, chance: random.Random) -> Iterator[Question]:
     """Questions on shapes that no argument has, and that no other line has."""
     one = study.clear_input
-    if one is None:
+    if one is None or not one.is_worded:
         return
     sites = [site for site in study.sites if site.kind == "value"]
     shapes: dict[wire.Site, tuple[int, ...]] = {}

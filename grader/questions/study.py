@@ -113,6 +113,7 @@ class Study:
         if site not in self._sure:
             outcome = self._changed(site)
             sure = outcome is not None and outcome == self.outcome(site)
+            sure = sure and self._is_so_for_other_masks(site)
             if outcome is not None and outcome.kind in ("nothing", "edge"):
                 sure = sure and self._is_reached(site) and self._is_nothing_to_others(site)
             self._sure[site] = sure
@@ -138,8 +139,8 @@ class Study:
         assert sources is not None
         for one, before in self.examples:
             ran = run(self.desk, self.name, sources, [one], one.as_example)
-            if ran is not None and ran[1]:
-                yield {*sentences_about(self.contract, before, ran[1])}
+            # Without facts, as after an exception, nothing is confirmed.
+            yield {*sentences_about(self.contract, before, ran[1])} if ran else set()
 
     def _is_reached(self, site: wire.Site) -> bool:
         """Whether the answer raises if an expression that raises takes the place of this one."""
@@ -147,6 +148,23 @@ class Study:
         assert sources is not None
         ran = run(self.desk, self.name, sources, self.inputs[:1], None)
         return ran is not None and isinstance(ran[0][0], wire.Raised)
+
+    def _is_so_for_other_masks(self, site: wire.Site) -> bool:
+        """Whether a change does the same for other masks: a question does not show their values."""
+        outcome = self.outcome(site)
+        one = self.inputs[outcome.at if outcome else 0]
+        other = one.with_other_masks
+        sources = spliced(self.sources, site, site.new)
+        if other == one or sources is None:
+            return True
+        ran, was = (
+            run(self.desk, self.name, s, [one, other], None) for s in (sources, self.sources)
+        )
+        if ran is None or was is None:
+            return False
+        pairs = zip(ran[0], was[0], strict=True)
+        first, second = ((gap_of(value, usual), shapes_of(value)) for value, usual in pairs)
+        return not isinstance(was[0][1], wire.Returned) or first == second
 
     def _is_nothing_to_others(self, site: wire.Site) -> bool:
         """Whether a change has no effect on the other inputs of the checks."""
@@ -231,7 +249,7 @@ def study(desk: Desk, submission: Submission, name: str) -> Study:
     values = [ran[0][n] for n in kept]
     inputs = [inputs[n] for n in kept]
     sources, agreed = submission.sources, ran[1]
-    examples = [*_examples(desk, name, sources, inputs)] if agreed else []
+    examples = [*_examples(desk, name, sources, inputs, example)] if agreed else []
     for _, own in examples:  # what is so for one input alone is no fact about the answer
         agreed = {fact: holds for fact, holds in agreed.items() if own.get(fact, holds) == holds}
     return Study(
@@ -240,13 +258,27 @@ def study(desk: Desk, submission: Submission, name: str) -> Study:
 
 
 def _examples(
-    desk: Desk, name: str, sources: tuple[SourceText, ...], inputs: Sequence[Input]
+    desk: Desk,
+    name: str,
+    sources: tuple[SourceText, ...],
+    inputs: Sequence[Input],
+    known: Example | None,
 ) -> Iterator[tuple[Input, Facts]]:
-    """Some inputs of the checks, and facts about them."""
-    for one in [one for one in inputs if not one.only and not one.call.keywords][:MOST_EXAMPLES]:
+    """Some inputs of the checks beside a known example, and facts about them."""
+    others = [
+        one
+        for one in inputs
+        if not one.only and not one.call.keywords and one.as_example != _plain(known)
+    ]
+    for one in others[:MOST_EXAMPLES]:
         ran = run(desk, name, sources, [one], one.as_example)
         if ran is not None and ran[1]:
             yield one, ran[1]
+
+
+def _plain(example: Example | None) -> Example | None:
+    """An example without the check that it comes from."""
+    return example and Example(example.made_with, example.arguments)
 
 
 def _in_own_names(desk: Desk, name: str, found: wire.Found | None) -> Contract:

@@ -90,6 +90,11 @@ def stands(sources: tuple[SourceText, ...], site: wire.Site) -> bool:
     return all(len(line.text) <= LONGEST_LINE for line in lines_at(sources, site))
 
 
+def line_of(site: wire.Site) -> tuple[str, int, int]:
+    """The file, the cell and the number of a site's first line."""
+    return site.place.file, site.place.cell, site.place.line
+
+
 def lines_at(
     sources: tuple[SourceText, ...], site: wire.Site, new: str | None = None
 ) -> list[wire.Place]:

@@ -1,11 +1,10 @@
-"""Questions on which part of a value on the way changes with a part of an argument."""
+"""Questions on which value on the way changes in a certain part, with a part of an argument."""
 
 from __future__ import annotations
 
 import random
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -14,16 +13,17 @@ from torch import Tensor
 
 from grader import wire
 from grader.feedback.behaviour import BATCH, LEADING, label_of
-from grader.questions.changes import CHOICES
+from grader.questions.changes import CHOICES, FEWEST
 from grader.questions.inputs import Input, shapes_in_words
 from grader.questions.outcomes import SAME
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import MARKS, marked
+from grader.questions.texts import MARKS, line_of, marked
 from grader.wire import payload
 
-FEWEST = 3  # positions of an axis
+FEWEST_POSITIONS = 3  # of an axis
 FACTORS = (-0.7, 1.9)  # two changes: the reply must not depend on how a number changes
+ALL = "all of v"
 A_SLICE = re.compile(r"[\w.]+\[[^\[\]]*\]")  # to read it is to answer
 ADDED = 0.5  # a factor alone would not change a zero
 
@@ -49,9 +49,10 @@ class _Change:
 
 
 def about_parts(study: Study, chance: random.Random) -> Iterator[Question]:
-    """Questions on the smallest part of a value that holds every number that changes.
+    """Questions on values of which one changes in a certain part, and the others in other parts.
 
-    Parts are cut along the axes of the value that are as long as the argument's axis.
+    Parts are cut along the axes of a value that are as long as the argument's axis. A question on
+    the part of a single value would be answered by the statement of the exercise.
     """
     one = study.clear_input
     if one is None:
@@ -59,17 +60,23 @@ def about_parts(study: Study, chance: random.Random) -> Iterator[Question]:
     changes = [*_changes(study, one, chance)]
     chance.shuffle(changes)
     for change in changes:
-        found: dict[str, list[tuple[wire.Site, list[str]]]] = defaultdict(list)
+        found: dict[wire.Site, str] = {}
         for site, before, after in _seen(study, one, change):
             parts = _parts(before.shape, change)
-            replies = {_smallest(parts, _differ(before, other)) for other in after}
-            if len(replies) == 1 and "" not in replies:
-                found[replies.pop()].append((site, [*parts]))
-        # Each reply is as likely as the others, and not as frequent as it is in the answer.
-        for reply in chance.sample([*found], len(found)):
-            site, every = chance.choice(found[reply])
-            likely = sorted(every, key=lambda part: (part not in found, chance.random()))
-            yield _question(study, one, change, site, likely, reply, chance)
+            smallest = {_smallest(parts, _differ(before, other)) for other in after}
+            if len(smallest) == 1 and "" not in smallest:
+                found[site] = smallest.pop()
+        replies = [*dict.fromkeys(found.values())]
+        for reply in chance.sample(replies, len(replies)):
+            right = [site for site, part in found.items() if part == reply]
+            wrong = [site for site, part in found.items() if part != reply]
+            chance.shuffle(wrong)
+            sites = [chance.choice(right)]
+            for site in wrong:
+                if len(sites) < CHOICES and line_of(site) not in map(line_of, sites):
+                    sites.append(site)
+            if len(sites) >= FEWEST:
+                yield _question(study, one, change, sites, reply)
 
 
 def _changes(study: Study, one: Input, chance: random.Random) -> Iterator[_Change]:
@@ -86,7 +93,7 @@ def _changes(study: Study, one: Input, chance: random.Random) -> Iterator[_Chang
         spec = parameter.specs[0] if parameter.specs else None
         for axis, size in enumerate(value.shape):
             label = label_of(spec, axis - len(value.shape))
-            if size >= FEWEST and label not in (BATCH, LEADING):
+            if size >= FEWEST_POSITIONS and label not in (BATCH, LEADING):
                 yield _Change(number, axis, size, chance.choice(range(1, size - 1)))
 
 
@@ -118,7 +125,7 @@ def _differ(one: Tensor, other: Tensor) -> Tensor:
 def _parts(shape: torch.Size, change: _Change) -> Mapping[str, Tensor]:
     """Parts of a tensor `v` as Python writes them, and which numbers they hold."""
     at, after = change.at, change.at + 1
-    ways = {f"{at}": slice(at, after), f"{at}:": slice(at, None), f":{after}": slice(0, after)}
+    ways = {f"{at}": slice(at, after), f"{at}:": slice(at, None)}
     found: dict[str, Tensor] = {}
     axes = [axis for axis, size in enumerate(shape) if size == change.size]
     for axis in axes:
@@ -129,40 +136,40 @@ def _parts(shape: torch.Size, change: _Change) -> Mapping[str, Tensor]:
     one, *others = (f"v[{':, ' * axis}{at}]" for axis in axes)
     for other in others[:1]:
         found[f"{one} and {other}"] = found[one] | found[other]
-    return found | {"all of v": torch.ones(shape, dtype=torch.bool)}
+    return found | {ALL: torch.ones(shape, dtype=torch.bool)}
 
 
 def _smallest(parts: Mapping[str, Tensor], changed: Tensor) -> str:
-    """The smallest part that holds all changes; "" if there is none, or several."""
-    sizes = {text: int(held.sum()) for text, held in parts.items() if not (changed & ~held).any()}
-    smallest = [text for text, size in sizes.items() if size == min(sizes.values())]
-    return smallest[0] if len(smallest) == 1 and changed.any() else ""
+    """The smallest part that holds all changes; "" if no part is within all others."""
+    holding = {text: held for text, held in parts.items() if not (changed & ~held).any()}
+    smallest = min(holding, key=lambda text: int(holding[text].sum()))
+    within = all(not (holding[smallest] & ~held).any() for held in holding.values())
+    equal = [text for text, held in holding.items() if torch.equal(held, holding[smallest])]
+    return smallest if within and len(equal) == 1 and changed.any() else ""
 
 
 def _question(
-    study: Study,
-    one: Input,
-    change: _Change,
-    site: wire.Site,
-    parts: list[str],
-    reply: str,
-    chance: random.Random,
+    study: Study, one: Input, change: _Change, sites: Sequence[wire.Site], part: str
 ) -> Question:
+    """A question on these values, of which the first is the reply."""
     signature = study.contract.forward or study.contract.call
     name = signature.parameters[change.number].name
     altered = f"`{name}[{':, ' * change.axis}{change.at}]`"
-    wrong = [part for part in parts if part != reply]
-    choices = [reply, *wrong[: CHOICES - 1]]
-    chance.shuffle(choices)
+    where = part if part == ALL else f"`{part}`"
+    ordered = sorted(sites, key=line_of)
     return Question(
         "part",
         study.name,
-        f"Suppose that {shapes_in_words(study.contract, one)}. Call v the value between "
-        f"{MARKS[0]} and {MARKS[1]}. Only the numbers in {altered} change. Which is the smallest "
-        "of these parts of v that holds every number that changes?",
-        marked(study.sources, site),
-        reply,
-        f"The numbers in {altered} were changed in two ways, and a probe compared v with v before.",
+        f"Suppose that {shapes_in_words(study.contract, one)}. Only the numbers in {altered} "
+        f"change. For which of the values v between {MARKS[0]} and {MARKS[1]} is {where} the "
+        "smallest slice that holds every number that changes?",
+        [line for site in ordered for line in marked(study.sources, site)],
+        _choice(sites[0]),
+        f"The numbers in {altered} were changed in two ways, and probes compared values.",
         "Which line would change that, and how?",
-        choices,
+        [_choice(site) for site in ordered],
     )
+
+
+def _choice(site: wire.Site) -> str:
+    return f"The value in line {site.place.line}"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LETTERS = "ABCDEFGH"
 KINDS: Mapping[Kind, str] = {
     "shape": "Shape", "leave out": "Leave out", "change": "Change", "line": "Which line",
-    "number": "Predict", "part": "Trace a change",
+    "part": "Trace a change",
 }  # fmt: skip
 
 

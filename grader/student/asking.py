@@ -99,7 +99,7 @@ def in_words(question: Question) -> Iterator[str]:
     for letter, choice in zip(LETTERS, question.choices, strict=False):
         yield f"  {letter}) {choice}"
     if not question.choices:
-        yield "  (type it, such as (2, 3))" if question.kind == "shape" else "  (type a number)"
+        yield "  (type it, such as (2, 3))"
 
 
 def reply_in_words(question: Question, *, right: bool) -> Iterator[str]:

@@ -14,7 +14,6 @@ from grader.grading.order import Order
 from grader.questions.changes import about_changes
 from grader.questions.choice import choose
 from grader.questions.outcomes import NOTHING, RAISES, positions_in_words
-from grader.questions.predictions import about_entries
 from grader.questions.question import Question
 from grader.questions.study import Unfit
 from grader.sandbox.jails import Warm
@@ -155,16 +154,6 @@ def test_no_choice_is_wrong_each_time(learn: Learn) -> None:
                 right[question.reply] += 1
         assert len(right) > 3
         assert not [one for one in offered.keys() - often if offered[one] > 20 > 20 * right[one]]
-
-
-def test_an_entry_is_asked_of_a_value_on_the_way(learn: Learn) -> None:
-    """The result can be computed from the statement, without a look at the code."""
-    studied = learn("softmax_stable", STABLE)
-    questions = [q for n in range(5) for q in about_entries(studied, random.Random(n))]
-    assert questions
-    for question in questions:
-        assert "return «exps /" not in question.lines[0].text
-        assert question.is_right(question.reply)
 
 
 def test_an_answer_that_draws_has_no_questions_whose_reply_changes(ask: Ask) -> None:
