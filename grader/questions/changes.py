@@ -58,7 +58,7 @@ def about_changes(
 def in_words(tried: Tried, chance: random.Random) -> tuple[int, list[tuple[wire.Site, Outcome]]]:
     """Changes that an input tells apart, and the number of this input.
 
-    What is told of one of them is false of the others.
+    The sentence on one of them is false of the others.
     """
     at = tried[chance.choice([*tried])].at
     ranked: list[tuple[float, wire.Site, Outcome]] = []

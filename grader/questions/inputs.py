@@ -47,8 +47,10 @@ class Input:
         return list(payload.tensors_of([payload.unpack(value) for value in self.call.arguments]))
 
     @property
-    def as_example(self) -> Example:
-        """The call as one that facts can be about."""
+    def as_example(self) -> Example | None:
+        """The call as one that facts can be about; None for one with arguments by name."""
+        if self.call.keywords or (self.made and self.made.keywords):
+            return None
         return Example(self.made.arguments if self.made else [], self.call.arguments)
 
     @property

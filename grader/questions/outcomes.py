@@ -57,12 +57,12 @@ class Outcome:
     true: frozenset[str] = frozenset()  # all sentences that are, apart from those on numbers
     shown: tuple[str, ...] = ()  # the result for each readable input, as Python writes it
     at: int = 0  # the number of the input that shows it
-    all_told: Sequence[str] = ()  # of behaviour: all sentences that are true, best first
+    every: Sequence[str] = ()  # of behaviour: all sentences that are true, best first
 
     @property
     def sentences(self) -> Sequence[str]:
-        """Each of the sentences that can be told."""
-        return self.all_told or [self.told]
+        """Each of the sentences that a question can choose."""
+        return self.every or [self.told]
 
 
 RAISES = "It raises an exception."

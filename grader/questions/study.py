@@ -265,11 +265,7 @@ def _examples(
     known: Example | None,
 ) -> Iterator[tuple[Input, Facts]]:
     """Some inputs of the checks beside a known example, and facts about them."""
-    others = [
-        one
-        for one in inputs
-        if not one.only and not one.call.keywords and one.as_example != _plain(known)
-    ]
+    others = [one for one in inputs if not one.only and one.as_example not in (None, _plain(known))]
     for one in others[:MOST_EXAMPLES]:
         ran = run(desk, name, sources, [one], one.as_example)
         if ran is not None and ran[1]:

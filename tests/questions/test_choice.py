@@ -101,6 +101,13 @@ def test_parameters_have_the_names_of_the_answer(ask: Ask) -> None:
     assert not any("`time`" in text for text in texts)
 
 
+def test_parameters_may_have_another_order(ask: Ask) -> None:
+    questions = ask(
+        "CausalHead", HEAD.replace("d_in, head_size, scaled", "head_size, d_in, scaled")
+    )
+    assert len(questions) == 3
+
+
 def test_a_small_result_is_asked_in_full(ask: Ask) -> None:
     """Where a mask is wrong, "other numbers" says little."""
     questions = ask("running_mean_matrix", FUSED)
