@@ -1,6 +1,6 @@
 """Pictures of both pages, of a made-up class: ``python -m tests.tools.page_screenshots [DIR]``.
 
-They go to ``tests/screenshots/feedback.png`` and ``report.png``. Grading the class takes some
+They go to ``docs/pictures/feedback.png`` and ``report.png``. Grading the class takes some
 minutes. DIR keeps its gradebook; if there is one, the class is not graded again.
 """
 
@@ -27,7 +27,7 @@ from tests.support.browser import chromium
 from tests.support.gradebooks import correct
 
 ROOT = Path(__file__).parents[2]
-TO = Path(__file__).parents[1] / "screenshots"
+TO = Path(__file__).parents[2] / "docs" / "pictures"
 UNITS = ("softmax", "simple_attention", "causal_attention", "multi_head_attention")
 STUDENTS = 30
 REASON = "the statement left room for another reading on Monday"

@@ -1,6 +1,6 @@
 """Pictures of `grader play addition`: ``python -m tests.tools.play_screenshots``.
 
-They go to ``tests/screenshots/playing.svg``, ``attention.svg`` and ``addition.png``. The model is
+They go to ``docs/pictures/playing.svg``, ``attention.svg`` and ``addition.png``. The model is
 trained first, in half a minute, from one of the two sets of answers of the tests.
 """
 
@@ -26,7 +26,7 @@ from grader.playing.session import Session
 from tests.support.browser import chromium
 
 ROOT = Path(__file__).parents[2]
-TO = Path(__file__).parents[1] / "screenshots"
+TO = Path(__file__).parents[2] / "docs" / "pictures"
 ANSWERS = ROOT / "tests" / "support" / "gpts" / "modules.py"
 HALF_WAY = 200  # steps: half of the sums are right
 WIDTH = 80

@@ -1,6 +1,6 @@
 """Pictures of `grader watch` on the real course: ``python -m tests.tools.screenshots``.
 
-They go to ``tests/screenshots/*.svg``, and are the same on every run.
+They go to ``docs/pictures/*.svg``, and are the same on every run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from grader.student.progress import record_progress
 from grader.student.watch.screen import WatchApp
 
 ROOT = Path(__file__).parents[2]
-TO = Path(__file__).parents[1] / "screenshots"
+TO = Path(__file__).parents[2] / "docs" / "pictures"
 NAME = "causal_mask"
 STUB = "raise NotImplementedError"
 WRONG = "return torch.ones(num_tokens, num_tokens).triu().bool()"
