@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,15 @@ def test_the_wheel_holds_the_engine_and_the_course_and_no_secret(wheel: Path) ->
     assert not [name for name in names if "tests" in name or "__pycache__" in name]
     seed = COURSE.hidden_seed().encode()
     assert not [name for name in names if seed in zipfile.ZipFile(wheel).read(name)]
+
+
+def test_the_long_description_has_no_link_into_the_repository(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    described = archive.read(name).decode().partition("\n\n")[2]
+    assert described.startswith("# attention-grader\n")
+    assert "the first exercise (`docs/students/first-exercise.md`)" in described
+    assert not re.findall(r"\]\((?!https?:)", described)
 
 
 def test_a_wheel_that_is_installed_writes_the_course(
