@@ -1,4 +1,4 @@
-"""What READMEs say of the course, the tests and the engine is what those say of themselves."""
+"""What READMEs and docs say of course, tests and engine is what those say of themselves."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def test_every_exercise_stands_in_the_table_of_its_unit() -> None:
 
 
 def test_a_table_without_its_place_is_noticed() -> None:
-    with pytest.raises(ValueError, match="no place for attacks"):
+    with pytest.raises(ValueError, match="no place for proved"):
         up_to_date(README, "# a README without comments\n")

@@ -200,7 +200,7 @@ def _points(path: Path, text: str) -> dict[str, float]:
     return points
 
 
-# --- the table in the README ---------------------------------------------------------------------
+# --- the table in docs/explanation/evidence.md ---------------------------------------------------
 
 SHOWN_PEERS = ("otter", "nbgrader", "check50")
 

@@ -1,4 +1,4 @@
-"""Writes the generated tables of the READMEs: ``python -m tests.tools.readme``.
+"""Writes the generated tables of READMEs and docs: ``python -m tests.tools.readme``.
 
 A table is between two comments of its name, and is made from the course, the tests or the engine.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from grader.author.findings import EXCUSES
@@ -21,6 +22,7 @@ from tests.tools import reference, structure
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+DOCS = ROOT / "docs"
 WRONG: tuple[VariantKind, ...] = ("mistake", "pair")
 
 
@@ -67,6 +69,7 @@ def common_mistakes_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+@cache
 def audit_table() -> str:
     """One row a unit: what a green audit has tried, without what ``audit.toml`` excuses."""
     course = load_course(ROOT / "exercises")
@@ -106,25 +109,35 @@ def _counted(name: str, counts: Sequence[tuple[int, int]]) -> str:
     return f"| {name} | {' | '.join(f'{part} of {whole}' for part, whole in counts)} |"
 
 
+def proved() -> str:
+    """The sums of the tables of attacks and of the audit, as sentences."""
+    *_, all_units = audit_table().splitlines()
+    _, _, right, wrong, mutants, *_ = (cell.strip() for cell in all_units.split("|"))
+    return (
+        f"- {len(attacks_table.all_attacks())} hostile submissions were tried, and none won here. "
+        "Some won in otter-grader, nbgrader and check50.\n"
+        f"- The audit accepts {right} right answers, and catches {wrong} mistakes and {mutants}\n"
+        "  mutants. `solutions/mistakes/audit.toml` has the reasons of the others.\n"
+    )
+
+
 PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
-    README: {
-        "attacks": attacks_table.table,
-        "exercises": exercises_table,
-        "audit": audit_table,
-    },
+    README: {"proved": proved},
+    DOCS / "students" / "exercises.md": {"exercises": exercises_table},
+    DOCS / "explanation" / "evidence.md": {"attacks": attacks_table.table, "audit": audit_table},
     ROOT / "exercises" / "README.md": {
         "looks": looks_table,
         "experiments": experiments_table,
     },
     ROOT / "grader" / "README.md": {"structure": structure.table},
-    ROOT / "docs" / "authors" / "testing.md": {
+    DOCS / "authors" / "testing.md": {
         "draws": reference.draws,
         "proxies": reference.proxies,
         "rungs": reference.rungs,
         "assertions": reference.assertions,
         "widths": reference.widths,
     },
-    ROOT / "docs" / "authors" / "mistakes.md": {"common": common_mistakes_table},
+    DOCS / "authors" / "mistakes.md": {"common": common_mistakes_table},
 }
 
 
