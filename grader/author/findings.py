@@ -11,7 +11,8 @@ import msgspec
 
 from grader.author.slips import place_of_excuse, refuse_idle_excuses
 from grader.course.course import Course
-from grader.course.file import about, decode_table
+from grader.course.file import decode_table
+from grader.records.descriptions import about
 
 FindingKind = Literal[
     "exercise", "reference", "stub", "accepted", "mistake", "mutant", "test", "rule", "margin",

@@ -25,14 +25,16 @@ from grader.records.rows import counted
 )
 def schema(
     file: Annotated[
-        Literal["course", "audit"],
-        typer.Argument(help="Of course.toml, or of solutions/mistakes/audit.toml."),
+        Literal["course", "audit", "results"],
+        typer.Argument(
+            help="course.toml, solutions/mistakes/audit.toml, or a line of results.jsonl."
+        ),
     ],
 ) -> None:
-    """Print the JSON schema of a file that authors write, so that editors complete its keys.
+    """Print the JSON schema of a file: with it, editors complete keys, and programs check lines.
 
-    Write it to a file, and name this file in the first line of course.toml, or of audit.toml:
-    #:schema ./course.schema.json
+    For an editor, write it to a file, and name this file in the first line of course.toml, or of
+    audit.toml: #:schema ./course.schema.json
     """
     from grader.author.schema import schema as text_of
 

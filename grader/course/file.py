@@ -17,6 +17,7 @@ from zoneinfo import available_timezones
 import msgspec
 
 from grader.records.decisions import LATE, TOTAL
+from grader.records.descriptions import about
 from grader.records.faults import CallError, did_you_mean
 from grader.records.grade import THOUSAND, thousandths
 from grader.records.lateness import RULE, Counts, RuleError, rule_of, span_of
@@ -26,11 +27,6 @@ AnyFile = TypeVar("AnyFile")
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
-
-
-def about(text: str) -> msgspec.Meta:
-    """The description of a key, which `grader schema` gives to editors."""
-    return msgspec.Meta(description=text)
 
 
 class Exercise(_Table, frozen=True):

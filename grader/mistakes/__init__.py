@@ -31,7 +31,11 @@ Mistakes that people often make at once are declared as a pair::
 Several mistakes that differ in a number may be declared in a loop::
 
     for rate in (0.1, 0.5):
-        mistake("FeedForward", f"drops-{rate}", …)
+        mistake(
+            "FeedForward", f"drops-{rate}", f"Dropout of {rate} is applied to the result",
+            hint="Does the statement mention dropout?",
+            change={"self.down(hidden)": f"nn.Dropout({rate})(self.down(hidden))"},
+        )
 
 The engine's table of common mistakes, ``general.py`` in this room, holds mistakes that people make
 in any course. ``solutions/mistakes/common.py`` continues the table with mistakes of the course, and

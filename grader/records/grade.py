@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+
+from grader.records.descriptions import about
 
 THOUSAND = 1000  # points are counted in integer thousandths
 
@@ -29,46 +31,67 @@ Matrix = tuple[tuple[MatrixCell, ...], ...]
 class Picture(msgspec.Struct, frozen=True):
     """The expected and the actual matrix, or a window of each, and the cells that differ."""
 
-    expected: Matrix
-    actual: Matrix
-    wrong: tuple[tuple[bool, ...], ...]
-    top: int = 0  # the first row of the window
-    left: int = 0
-    rows: int = 0  # the number of rows of the whole matrix
-    columns: int = 0
-    caption: str = ""  # the position of the matrix in the tensor: "batch 0, heads 1"
-    row_name: str = ""  # the meaning of rows if known: "queries"
-    column_name: str = ""
+    expected: Annotated[Matrix, about("The rows of the expected matrix.")]
+    actual: Annotated[Matrix, about("The rows of the matrix that the answer gave.")]
+    wrong: Annotated[tuple[tuple[bool, ...], ...], about("The cells in which both differ.")]
+    top: Annotated[int, about("The first row of the window.")] = 0
+    left: Annotated[int, about("The first column of the window.")] = 0
+    rows: Annotated[int, about("The number of rows of the whole matrix.")] = 0
+    columns: Annotated[int, about("The number of columns of the whole matrix.")] = 0
+    caption: Annotated[
+        str, about("The position of the matrix in the tensor, such as: batch 0, heads 1.")
+    ] = ""
+    row_name: Annotated[str, about("The meaning of rows if known, such as: queries.")] = ""
+    column_name: Annotated[str, about("The meaning of columns if known.")] = ""
 
 
 class CodeLocation(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line of a submission, counted from the top of its file, or of its cell."""
 
-    file: str
-    line: int
-    cell: int = 0  # the number of a notebook's cell, from 1; 0 in other files
+    file: Annotated[str, about("The file in the submission.")]
+    line: Annotated[int, about("The line, from 1.")]
+    cell: Annotated[int, about("The number of a notebook's cell, from 1; 0 in other files.")] = 0
 
 
 class TestResult(msgspec.Struct, frozen=True):
     """The result of a test: its status, its points, and texts for people."""
 
-    name: str
-    title: str
-    status: TestStatus
-    points: float = 0.0
-    max: float = 0.0
-    hidden: bool = True
-    message: str | None = None
-    mistake: str | None = None  # the title of the known mistake that gives the same results
-    hint: str | None = None
-    picture: Picture | None = None  # only of a public test, since it shows the expected result
-    follows: str | None = None  # the earlier exercise whose mistake makes this test fail
-    case: str | None = None  # the parameters with which the test failed, if the test has any
-    rules: Mapping[str, str] = {}  # the broken rules of the exercise's statement, by key
-    behaviour: tuple[str, ...] = ()  # how the answer behaves differently from a right answer
-    # The student's line that raised, uses a forbidden operation, or discards its tensor; of the
-    # check that the answer exists, the answer's first line.
-    position: CodeLocation | None = None
+    name: Annotated[
+        str, about("The name of the test's function, or of one of the engine's own checks.")
+    ]
+    title: Annotated[str, about("What the test is about, for people.")]
+    status: Annotated[TestStatus, about("How the test ended. Only `passed` earns points.")]
+    points: Annotated[float, about("The points that the test earned.")] = 0.0
+    max: Annotated[float, about("The most points that the test can earn.")] = 0.0
+    hidden: Annotated[bool, about("Whether the test is hidden; else it is a public check.")] = True
+    message: Annotated[str | None, about("What went wrong; may quote the answer.")] = None
+    mistake: Annotated[
+        str | None, about("The title of the known mistake that gives the same results.")
+    ] = None
+    hint: Annotated[str | None, about("The hint of that mistake.")] = None
+    picture: Annotated[
+        Picture | None,
+        about("The matrices; only of a public check, since they show the expected result."),
+    ] = None
+    follows: Annotated[
+        str | None, about("The earlier exercise whose mistake makes this test fail.")
+    ] = None
+    case: Annotated[
+        str | None, about("The parameters with which the test failed, if it has any.")
+    ] = None
+    rules: Annotated[
+        Mapping[str, str], about("The broken rules of the exercise's statement, by key.")
+    ] = {}
+    behaviour: Annotated[
+        tuple[str, ...], about("How the answer behaves differently from a right answer.")
+    ] = ()
+    position: Annotated[
+        CodeLocation | None,
+        about(
+            "The student's line that raised, uses a forbidden operation, or discards its tensor; "
+            "of the check that the answer exists, the answer's first line."
+        ),
+    ] = None
 
     @property
     def message_with_case(self) -> str | None:
@@ -88,13 +111,17 @@ ENGINE_CHECKS = frozenset({EXISTS, SIGNATURE, BASES, OPERATIONS, HEART})
 class ExerciseResult(msgspec.Struct, frozen=True):
     """The result of an exercise; points are exact to a thousandth."""
 
-    name: str
-    unit: str
-    points: float
-    max: float
-    tests: tuple[TestResult, ...] = ()
-    # The rules that only hidden tests check, by key; empty if hidden tests ran.
-    unchecked: Mapping[str, str] = {}
+    name: Annotated[str, about("The exercise's name.")]
+    unit: Annotated[str, about("The name of the exercise's unit.")]
+    points: Annotated[float, about("The points that the answer earned.")]
+    max: Annotated[float, about("The most points that an answer can earn.")]
+    tests: Annotated[
+        tuple[TestResult, ...], about("The results of tests, in the order of the ladder.")
+    ] = ()
+    unchecked: Annotated[
+        Mapping[str, str],
+        about("The rules that only hidden tests check, by key; empty if hidden tests ran."),
+    ] = {}
 
     @property
     def solved(self) -> bool:
@@ -122,25 +149,43 @@ USUAL: dict[str, object] = {
 class Grade(msgspec.Struct, frozen=True):
     """A submission's grade: a line of ``results.jsonl``."""
 
-    student: str
-    submission: str
-    status: SubmissionStatus
-    total: float
-    max: float
-    seed: str
-    course: str
-    isolation: tuple[str, ...]
-    torch: str
-    seconds: float
-    exercises: tuple[ExerciseResult, ...] = ()
-    message: str | None = None
-    notes: tuple[str, ...] = ()
-    device: str = "cpu"
-    late: bool = False  # as marked by the learning platform
-    attempts: int = 1  # number of the student's submissions; the last of them is graded
-    submitted: str = ""  # the time of the submission: ISO 8601, in UTC; "" if unknown
-    processor: str = ""  # the vector instructions that torch used, which affect rounding
-    schema: int = SCHEMA
+    student: Annotated[str, about("The student's name in the gradebook.")]
+    submission: Annotated[str, about("The name under which the submission came.")]
+    status: Annotated[
+        SubmissionStatus,
+        about(
+            "graded; unreadable: no text could be read; empty: no .py file and no notebook; "
+            "grader_error: the grader itself failed, and the points are unknown."
+        ),
+    ]
+    total: Annotated[float, about("The computed points, without corrections and penalties.")]
+    max: Annotated[float, about("The most points that a submission can earn.")]
+    seed: Annotated[
+        str, about("The seed from which hidden tests drew their inputs: keep it private.")
+    ]
+    course: Annotated[str, about("A hash of the parts of the course that decide grades.")]
+    isolation: Annotated[tuple[str, ...], about("The layers of the jail, by name.")]
+    torch: Annotated[str, about("The version of torch.")]
+    seconds: Annotated[float, about("The time that the grading took.")]
+    exercises: Annotated[
+        tuple[ExerciseResult, ...], about("The results of exercises, in teaching order.")
+    ] = ()
+    message: Annotated[str | None, about("Why the submission was not graded.")] = None
+    notes: Annotated[
+        tuple[str, ...], about("Remarks about the submission, such as a file that does not parse.")
+    ] = ()
+    device: Annotated[str, about("The device of the answers.")] = "cpu"
+    late: Annotated[bool, about("Whether the learning platform marked it as late.")] = False
+    attempts: Annotated[
+        int, about("The number of the student's submissions; the last of them is graded.")
+    ] = 1
+    submitted: Annotated[
+        str, about("The time of the submission, ISO 8601 in UTC; empty if unknown.")
+    ] = ""
+    processor: Annotated[
+        str, about("The vector instructions that torch used, which affect rounding.")
+    ] = ""
+    schema: Annotated[int, about("The version of this schema.")] = SCHEMA
 
     def to_json(self) -> bytes:
         """The grade as a line of ``results.jsonl``, which begins with the key ``schema``."""

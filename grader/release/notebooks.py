@@ -226,10 +226,10 @@ def _statement(
         f"## {number}. {exercise.title}: `{exercise.name}`",
         f"*{points}*",
     ]
-    return "\n\n".join([*head, *_paragraphs(stated.marked(unchecked))])
+    return "\n\n".join([*head, *paragraphs(stated.marked(unchecked))])
 
 
-def _paragraphs(text: str) -> Iterator[str]:
+def paragraphs(text: str) -> Iterator[str]:
     """The paragraphs of a docstring as Markdown, with examples and formulas in fenced blocks."""
     for part in re.split(r"\n\s*\n", text):
         if part.lstrip().startswith(">>>"):
