@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 OTHER = build/torch-$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup grade test quick audit audit-machines audit-torch trained operators bench soak dist lint types format doctor clean
+.PHONY: help setup grade test quick audit audit-machines audit-torch trained operators bench soak dist docs lint types format doctor clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -71,6 +71,11 @@ dist: $(READY) ## record the course, and build the packages that carry it: dist/
 	@mkdir grader/bundle
 	@cd build/student && cp -R exercises notebooks README.md AGENTS.md .gitignore ../../grader/bundle/
 	@$(BIN)/hatchling build; status=$$?; rm -rf grader/bundle; exit $$status
+
+docs: $(READY) ## build the documentation, and check its links: build/docs/index.html
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
+	  --doctree-dir build/doctrees docs build/docs
+	@echo "the documentation: build/docs/index.html"
 
 lint: $(READY) ## ruff: format and lint; codespell
 	@$(BIN)/ruff format --check .

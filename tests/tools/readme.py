@@ -18,7 +18,7 @@ from grader.mistakes import VariantKind, load_library
 from grader.mistakes.known import GENERAL, common_table
 from grader.student.scripts import said_of
 from tests.support import attacks_table
-from tests.tools import reference, structure
+from tests.tools import structure
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -130,13 +130,6 @@ PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
         "experiments": experiments_table,
     },
     ROOT / "grader" / "README.md": {"structure": structure.table},
-    DOCS / "authors" / "testing.md": {
-        "draws": reference.draws,
-        "proxies": reference.proxies,
-        "rungs": reference.rungs,
-        "assertions": reference.assertions,
-        "widths": reference.widths,
-    },
     DOCS / "authors" / "mistakes.md": {"common": common_mistakes_table},
 }
 

@@ -1,18 +1,20 @@
-"""Writes the reference of `grader.testing` for authors, from signatures and docstrings.
+"""The reference of `grader.testing` and `grader.mistakes`, from signatures and docstrings.
 
-`tests.tools.readme` puts the result into ``docs/authors/testing.md``.
+`tests.tools.pages` puts the parts into ``docs/reference/testing.md`` and ``mistakes.md``.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Collection, Iterator
 from types import ModuleType
 from typing import Any
 
 import torch
 
+import grader.mistakes
 import grader.testing
 from grader.course import tolerances
 from grader.course.tensors import Make
@@ -32,6 +34,19 @@ def assertions() -> str:
         for name in names:
             lines += _entry(name, getattr(module, name))
     return "\n".join(lines).rstrip() + "\n"
+
+
+def examples_of_mistakes() -> str:
+    """How a library of mistakes is written, with an example of each declaration."""
+    return _markdown(grader.mistakes).partition("\n\n")[2]
+
+
+def declarations() -> str:
+    """The functions that declare known answers."""
+    lines: list[str] = []
+    for name in ("mistake", "accepted", "common_mistakes", "common"):
+        lines += _entry(name, getattr(grader.mistakes, name), "###")
+    return "\n".join(lines)
 
 
 def draws() -> str:
@@ -96,11 +111,20 @@ def _methods(owner: str, kind: type, leave: Collection[str] = ()) -> str:
     return "\n".join(lines)
 
 
-def _entry(name: str, called: Callable[..., Any]) -> Iterator[str]:
-    yield f"**`{name}{_signature(called)}`**"
-    yield ""
-    yield inspect.getdoc(called) or ""
-    yield ""
+def _entry(name: str, called: Callable[..., Any], heading: str = "####") -> Iterator[str]:
+    yield from (f"{heading} `{name}`", "")
+    yield from ("```python", f"{name}{_signature(called)}", "```", "")
+    yield from (_markdown(called), "")
+
+
+def _markdown(described: object) -> str:
+    """A docstring as Markdown: an indented example becomes a block of Python."""
+    text = inspect.getdoc(described) or ""
+    return re.sub(
+        r"::\n\n((?:    .*\n|\n)+)",
+        lambda found: f":\n\n```python\n{textwrap.dedent(found[1]).strip()}\n```\n\n",
+        f"{text}\n",
+    ).rstrip()
 
 
 def _signature(called: Callable[..., Any]) -> str:
@@ -112,4 +136,4 @@ def _signature(called: Callable[..., Any]) -> str:
         if not shown and parameter.default is not inspect.Parameter.empty:
             plain = plain.replace(default=...)
         bare += [plain] if name != "self" else []
-    return str(inspect.Signature(bare)).replace("Ellipsis", "…")
+    return str(inspect.Signature(bare)).replace("Ellipsis", "...")

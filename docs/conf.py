@@ -1,0 +1,60 @@
+"""Sphinx's settings: ``make docs`` builds the pages into ``build/docs``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))
+
+from grader import __version__  # noqa: E402
+from tests.tools import pages  # noqa: E402
+
+project = "attention-grader"
+version = release = __version__
+extensions = ["myst_parser"]
+nitpicky = True
+
+myst_enable_extensions = ["deflist", "dollarmath"]
+myst_heading_anchors = 4
+
+html_theme = "furo"
+html_title = project
+html_copy_source = False
+html_show_copyright = False
+# Formulas are part of the page, and need no script.
+html_math_renderer = "mathml"
+# A page that is opened as a file may not read other files: search lists titles only.
+html_show_search_summary = False
+
+
+def setup(app: Sphinx) -> None:
+    """Make the pages that come from the code, and formulas without a script."""
+    app.add_html_math_renderer("mathml", (_formula, None), (_display, None))
+    app.connect("builder-inited", _write_pages)
+    app.connect("source-read", _fill_in)
+
+
+def _formula(writer: Any, node: nodes.math) -> None:
+    writer.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _display(writer: Any, node: nodes.math_block) -> None:
+    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
+def _write_pages(app: Sphinx) -> None:
+    for path, text in pages.written().items():
+        (DOCS / "reference" / path).write_text(text, "utf-8")
+
+
+def _fill_in(app: Sphinx, page: str, text: list[str]) -> None:
+    text[0] = pages.fill_in(text[0])
