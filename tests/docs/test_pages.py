@@ -1,4 +1,4 @@
-"""What the pages for authors show works: commands exist, and examples can be used."""
+"""What pages show can be used: links, commands with their options, and examples for authors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,65 @@ import pytest
 import typer
 
 from grader.author.findings import Excuses
-from grader.cli import app, commands
+from grader.cli import app
+from grader.cli import commands as program
 from grader.course.course import Course, load_course
 from grader.course.file import Overlay, decode_table
 from grader.mistakes import load_library
 from tests.conftest import Grader
+from tests.support.pages import PAGES, blocks, commands
 from tests.support.places import ROOT, TINY
+from tests.tools.pages import fill_in
 
 AUTHORS = ROOT / "docs" / "authors"
-PAGES = [ROOT / "CONTRIBUTING.md", *sorted(AUTHORS.glob("*.md"))]
+# Also the pages that are no part of the documentation. Templates have names to be filled in.
+LINKING = [
+    *PAGES,
+    *(ROOT / name for name in ("CHANGELOG.md", "SECURITY.md")),
+    *sorted(
+        page
+        for folder in ("exercises", "grader", "solutions", "tests")
+        for page in (ROOT / folder).rglob("*.md")
+        if "templates" not in page.parts and "bundle" not in page.parts
+    ),
+]
+CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+KINDS = {"console", "json", "python", "text", "toml", "yaml", "{toctree}", "{include}"}
 
 
-def blocks(page: Path, kind: str) -> list[str]:
-    """The code blocks of a page that are of a kind, such as ``python``."""
-    return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+def named(pages: Sequence[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", pages, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def texts(page: Path, kind: str) -> list[str]:
+    return [block.text for block in blocks(page, kind)]
+
+
+@named(LINKING)
+def test_each_link_to_a_file_leads_to_it(page: Path) -> None:
+    text = CODE.sub("", page.read_text("utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", path):
+            continue
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as the forge and Sphinx make them."""
+    headings = re.findall(r"^#+ (.*)", fill_in(page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
+
+
+@named(PAGES)
+def test_commands_are_in_blocks_that_are_run_or_give_a_reason(page: Path) -> None:
+    for block in blocks(page):
+        assert block.kind in KINDS, f"line {block.line}"
+        if block.kind == "console":
+            assert [*commands(block)]
+            assert block.mark != "not run" or block.said, f"line {block.line}: why?"
 
 
 @pytest.fixture
@@ -46,22 +92,22 @@ def private(course: Course, cold_grader: Grader, tmp_path: Path) -> Path:
     return tmp_path / "mine"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@named(PAGES)
 def test_each_page_shows_python_that_compiles_and_commands_that_exist(page: Path) -> None:
-    for number, text in enumerate(blocks(page, "python"), start=1):
-        compile(text, f"{page.name}, block {number}", "exec")
-    lines = "\n".join(blocks(page, "console")).replace("\\\n", " ").splitlines()
-    for line in lines:
-        words = shlex.split(line.removeprefix("$ ").removeprefix(".venv/bin/"), comments=True)
-        if words[:1] == ["grader"]:
-            assert_known(words[1:])
-        elif words[:2] == ["python", "-m"]:
-            assert (ROOT / f"{words[2].replace('.', '/')}.py").is_file(), line
+    for block in blocks(page, "python"):
+        compile(block.text, f"{page.name}, line {block.line}", "exec")
+    for block in blocks(page, "console"):
+        for command, _ in commands(block):
+            words = shlex.split(command.removeprefix(".venv/bin/"), comments=True)
+            if words[:1] == ["grader"]:
+                assert_known(words[1:])
+            elif words[:2] == ["python", "-m"] and words[2].startswith("tests."):
+                assert (ROOT / f"{words[2].replace('.', '/')}.py").is_file(), command
 
 
 def assert_known(words: list[str]) -> None:
     """Fail unless a command of `grader` exists and has all these options."""
-    commands.load(commands.offered())
+    program.load(program.offered())
     command: Any = typer.main.get_group(app)
     while words and hasattr(command, "commands"):
         assert words[0] in command.commands, f"there is no command {words[0]!r}"
@@ -93,7 +139,7 @@ def test_the_tests_on_the_ladder_can_be_graded(
     assert stubs.count(sentence) == 1
     stubs = stubs.replace(sentence, f"{sentence}{RULES}    ")
     course.stub_file("basics").write_text(stubs, "utf-8")
-    text = "\n\n".join(blocks(AUTHORS / "ladder.md", "python"))
+    text = "\n\n".join(texts(AUTHORS / "ladder.md", "python"))
     (private / "solutions" / "graders" / "test_more.py").write_text(text, "utf-8")
     (tmp_path / "ada.py").write_text(right, "utf-8")
     ran = grader("grade", tmp_path / "ada.py", "--out", tmp_path / "out", "--course", private)
@@ -109,9 +155,9 @@ def test_the_tests_on_the_ladder_can_be_graded(
 
 
 def test_the_known_answers_on_their_page_fit_the_tiny_course(course: Course) -> None:
-    texts = blocks(AUTHORS / "mistakes.md", "python")
-    table = [text for text in texts if "import common\n" in text]
-    unit = [text for text in texts if text not in table]
+    shown = texts(AUTHORS / "mistakes.md", "python")
+    table = [text for text in shown if "import common\n" in text]
+    unit = [text for text in shown if text not in table]
     (course.solutions / "mistakes" / "common.py").write_text("\n".join(table), "utf-8")
     (course.solutions / "mistakes" / "basics.py").write_text("\n".join(unit), "utf-8")
     known = {variant.id: variant.kind for variant in load_library(course).variants}
@@ -121,7 +167,7 @@ def test_the_known_answers_on_their_page_fit_the_tiny_course(course: Course) -> 
 
 
 def test_the_mistake_on_the_page_of_private_courses_adds_to_the_public_ones(private: Path) -> None:
-    (text,) = blocks(AUTHORS / "private.md", "python")
+    (text,) = texts(AUTHORS / "private.md", "python")
     (private / "solutions" / "mistakes" / "basics.py").write_text(text, "utf-8")
     public = load_library(load_course(TINY / "exercises")).variants
     mine = load_library(load_course(private)).variants
@@ -129,9 +175,9 @@ def test_the_mistake_on_the_page_of_private_courses_adds_to_the_public_ones(priv
     assert more == {"center/the-largest"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@named(PAGES)
 def test_each_page_shows_toml_that_can_be_read(page: Path) -> None:
-    for text in blocks(page, "toml"):
+    for text in texts(page, "toml"):
         if "overlay" in tomllib.loads(text):
             decode_table(page, text, Overlay)
         elif page.name == "mistakes.md":
