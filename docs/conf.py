@@ -20,6 +20,7 @@ project = "attention-grader"
 version = release = __version__
 extensions = ["myst_parser"]
 nitpicky = True
+smartquotes = False  # `--show` has two hyphens, outside of code too
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 4

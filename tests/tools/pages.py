@@ -23,6 +23,7 @@ from grader.course.course import Course, load_course
 from grader.course.file import CourseFile, Exercise, Overlay
 from grader.course.statements import statement
 from grader.records.grade import Grade
+from grader.records.rows import counted
 from grader.release.notebooks import paragraphs
 from tests.support.places import REAL
 from tests.tools import reference
@@ -79,7 +80,7 @@ def _plain(text: str) -> str:
 
 def tables_of_course() -> str:
     """The tables of ``course.toml``, and of a private course, each with its keys."""
-    files = {"A course": CourseFile, "A private course": Overlay}
+    files = {"The file": CourseFile, "The file of a private course": Overlay}
     return "\n".join(_sections(files, toml=True))
 
 
@@ -103,7 +104,7 @@ def _sections(files: Mapping[str, type], *, toml: bool) -> Iterator[str]:
             if below is not None:
                 key = f"{path}.{field.encode_name}{suffix}".removeprefix(".")
                 place = f"`{_header(key) if toml else key}`"
-                words = f"{words} {place}"
+                words = f"{'tables' if suffix else 'table'} {place}" if toml else place
                 if below.cls not in seen:
                     seen.add(below.cls)
                     waiting.append((place, key.removesuffix("[]") if toml else key, below))
@@ -207,15 +208,16 @@ def _exercise(course: Course, exercise: Exercise, unchecked: Collection[str]) ->
     stated = statement(course, name)
     (title,) = (one.title for one in course.units if one.name == unit)
     yield from (f"# {name}", "", f"*{exercise.title}.* Unit `{unit}`: {title}.", "")
-    yield from (f"| points | {exercise.points:g} |", "|---|---|", f"| file | `{unit}.py` |")
+    yield f"- {counted(exercise.points, 'point')}, in `{unit}.py`"
     if exercise.requires:
         links = ", ".join(f"[`{one}`]({one}.md)" for one in exercise.requires)
-        yield f"| builds on | {links} |"
+        yield f"- Builds on {links}"
     if exercise.forbidden:
         groups = ", ".join(course.file.operations[one].title for one in exercise.forbidden)
-        yield f"| not allowed | {groups} |"
+        yield f"- Operations that are off limits: {groups}"
     if exercise.experiments:
-        yield f"| to try | {', '.join(f'`grader try {one}`' for one in exercise.experiments)} |"
+        scripts = ", ".join(f"`grader try {one}`" for one in exercise.experiments)
+        yield f"- An experiment that shows why: {scripts}"
     yield from ("", "```python", stated.signature, "```", "", "## Statement", "")
     for paragraph in paragraphs(stated.marked(unchecked)):
         yield from (paragraph, "")
