@@ -22,11 +22,14 @@ extensions = ["myst_parser"]
 nitpicky = True
 smartquotes = False  # `--show` has two hyphens, outside of code too
 
-myst_enable_extensions = ["deflist", "dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath", "linkify"]
+myst_linkify_fuzzy_links = False  # course.toml is no address
 myst_heading_anchors = 4
 
 html_theme = "furo"
 html_title = project
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
 html_copy_source = False
 html_show_copyright = False
 # Formulas are part of the page, and need no script.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.pages import PAGES
 from tests.support.places import ROOT
 from tests.tools.messages import MESSAGES
 
@@ -39,8 +40,7 @@ def prose() -> list[tuple[Path, int, str]]:
 
 def texts() -> Iterator[tuple[Path, int, str]]:
     yield MESSAGES.relative_to(ROOT), 1, MESSAGES.read_text("utf-8")
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "grader" / "README.md"]
-    for page in pages:
+    for page in {*ROOT.glob("*.md"), *PAGES, ROOT / "grader" / "README.md"}:
         if page.name == "CHANGELOG.md":  # what is written there is history
             continue
         yield page.relative_to(ROOT), 1, page.read_text("utf-8")

@@ -1,16 +1,17 @@
-"""Editors get schemas of the files that authors write."""
+"""Editors get schemas of the files that authors write, and programs the schema of results."""
 
 from __future__ import annotations
 
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from grader.author.courses import write_course
+from grader.author.schema import Schema
 from tests.conftest import Grader
 from tests.support.places import REAL, ROOT, TINY
 
@@ -60,8 +61,27 @@ def test_a_schema_refuses_a_key_that_the_kit_does_not_know(cold_grader: Grader, 
     assert not validator(cold_grader, "course").is_valid(decoded(f"{wrong}\n{WITH_ALL}"))
 
 
+def test_the_lines_of_a_grading_are_as_the_schema_of_results_says(
+    grader: Grader, right: str, tmp_path: Path
+) -> None:
+    class_ = tmp_path / "class"
+    class_.mkdir()
+    (class_ / "ada.py").write_text(right, "utf-8")
+    (class_ / "bob.py").write_text(right.replace("x.mean()", "x.sum()"), "utf-8")
+    (class_ / "cleo.py").write_text("def center(x):\n    return x[", "utf-8")
+    ran = grader("grade", class_, "--out", tmp_path / "out", "--course", TINY)
+    assert ran.code == 0, ran.err
+    whole = json.loads(grader("schema", "results").out)
+    for table in whole["$defs"].values():
+        table["additionalProperties"] = False  # every key that is written has a description
+    lines = (tmp_path / "out" / "results.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        Draft202012Validator(whole).validate(json.loads(line))
+
+
 def test_every_key_and_table_has_a_description(cold_grader: Grader) -> None:
-    for name in FILES:
+    for name in get_args(Schema):
         tables = json.loads(cold_grader("schema", name).out)["$defs"]
         for title, table in tables.items():
             assert table["description"], title

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from tests.support.places import ROOT
 
-EXTRAS = ("grading", "notebooks", "instructor", "canvas", "cluster", "mcp", "otter", "dev")
+EXTRAS = ("grading", "notebooks", "instructor", "canvas", "cluster", "mcp", "otter", "docs", "dev")
 OURS = "attention-grader"
 MB = 10**6
 

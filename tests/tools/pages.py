@@ -181,7 +181,12 @@ def list_of_exercises() -> str:
     course = load_course(REAL)
     lines: list[str] = []
     for number, unit in enumerate(course.units, start=1):
-        lines += [f"## {number}. {unit.title}", "", "| exercise | | points |", "|---|---|---|"]
+        lines += [
+            f"## {number}. {unit.title}",
+            "",
+            "| exercise | title | points |",
+            "|---|---|---|",
+        ]
         for one in unit.exercise:
             lines.append(f"| [`{one.name}`]({one.name}.md) | {one.title} | {one.points:g} |")
         lines.append("")

@@ -74,6 +74,8 @@ def tests_of(files: list[str]) -> list[str]:
             chosen[f"tests/{ELSEWHERE.get(path.parts[1], path.parts[1])}"] = None
         elif path.parts[0] in ("exercises", "solutions"):
             chosen["tests/test_course_content.py"] = None
+        elif path.suffix == ".md":
+            chosen["tests/docs"] = None
     return [place for place in chosen if (ROOT / place).exists()]
 
 
