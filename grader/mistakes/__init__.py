@@ -18,15 +18,16 @@ or a separate definition under any name::
 
 A variant that applies to several exercises of a unit names all of them::
 
+    MASK = "mask = causal_mask_after(seen, tokens).to(x.device)"
     mistake(
-        ("CachedAttention", "RotaryAttention"), "cache-hidden", "No new token looks at the cache",
+        ("LatentCachedAttention", "RotaryAttention"), "no-cache", "No new token looks at the cache",
         hint="May a new token look at what was there before?",
         change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
     )
 
 Mistakes that people often make at once are declared as a pair::
 
-    mistake("causal_mask", together=("hides-itself", "transposed"))
+    mistake("causal_mask", together=("hides-itself", "one-column-too-many"))
 
 Several mistakes that differ in a number may be declared in a loop::
 
@@ -43,18 +44,18 @@ replaces mistakes of the same name. Each mistake has one or more changes. An exe
 change that fits its reference::
 
     common(
-        "mask-added", "The mask is added to the scores as 0 and 1",
+        "mask-as-numbers", "The mask is added to the scores as 0 and 1",
         hint="How far does that move a hidden score, and which way?",
         change=[
-            {re.compile(r"attn_scores.masked_fill\((\w+), -torch.inf\)"): r"attn_scores + \1"},
-            {"masked_softmax(scores, mask)": "torch.softmax(scores + mask, dim=-1)"},
+            {re.compile(r"(\w+)\.masked_fill\((\w+), -torch.inf\)"): r"\1 + \2.to(\1)"},
+            {"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores + mask, dim=-1)"},
         ],
     )
 
 For each exercise, the unit's file lists the common mistakes that apply. An exercise may replace a
 common mistake's change, definition, title or hint::
 
-    common_mistakes("CausalHead", "mask-added", "no-gradient")
+    common_mistakes("CausalAttention", "mask-as-numbers", "no-gradient")
     common_mistakes("masked_softmax", but=["transposed"])  # all others that fit its reference
     mistake("causal_mask", common="mask-opposite", change={"triu": "tril"})
 """

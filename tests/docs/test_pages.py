@@ -23,8 +23,9 @@ from grader.course.file import Overlay, decode_table
 from grader.mistakes import load_library
 from tests.conftest import Grader
 from tests.support.pages import PAGES, blocks, commands
-from tests.support.places import ROOT, TINY
+from tests.support.places import REAL, ROOT, TINY
 from tests.tools.pages import fill_in
+from tests.tools.reference import examples_of_mistakes
 
 AUTHORS = ROOT / "docs" / "authors"
 # Also the pages that are no part of the documentation. Templates have names to be filled in.
@@ -173,6 +174,31 @@ def test_the_mistake_on_the_page_of_private_courses_adds_to_the_public_ones(priv
     mine = load_library(load_course(private)).variants
     more = {variant.id for variant in mine} - {variant.id for variant in public}
     assert more == {"center/the-largest"}
+
+
+def test_the_examples_in_the_reference_of_mistakes_fit_the_course(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    made = cold_grader("new", "course", tmp_path / "mine", "--overlay", "--course", REAL)
+    assert made.code == 0, made.err
+    public = load_course(REAL)
+    examples = re.findall(r"^```python\n(.*?)^```", examples_of_mistakes(), re.DOTALL | re.M)
+    for text in examples:
+        names = [name for name in re.findall(r'"(\w+)"', text) if name in public.unit_of]
+        unit = public.unit_of[names[0]] if names else "common"
+        file = tmp_path / "mine" / "solutions" / "mistakes" / f"{unit}.py"
+        head = "" if file.exists() else "import re\n\nimport torch\nfrom grader.mistakes import *\n"
+        with file.open("a", encoding="utf-8") as library:
+            library.write(f"{head}\n{text}")
+    known = {one.id: one.kind for one in load_library(load_course(tmp_path / "mine")).variants}
+    assert len(examples) == 7
+    assert known["causal_mask/arange"] == "accepted"
+    assert known["causal_mask/hides-itself+one-column-too-many"] == "pair"
+    assert {
+        "RotaryAttention/no-cache",
+        "FeedForward/drops-0.5",
+        "CausalAttention/mask-as-numbers",
+    } <= {*known}
 
 
 @named(PAGES)
