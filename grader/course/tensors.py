@@ -72,7 +72,8 @@ class Make:
     ) -> Tensor:
         """Uniform values in [low, high), of shape `sizes`.
 
-        ``make.uniform(batch=2, tokens=5)`` has shape (2, 5).
+        >>> make.uniform(batch=2, tokens=5).shape
+        torch.Size([2, 5])
         """
         return self._draw(_Uniform(low, high, dtype), name, sizes)
 
@@ -86,7 +87,8 @@ class Make:
     ) -> Tensor:
         """Normal values of standard deviation `scale`, of shape `sizes`.
 
-        ``make.normal(batch=2, tokens=5, d_in=3)`` has shape (2, 5, 3).
+        >>> make.normal(batch=2, tokens=5, d_in=3).shape
+        torch.Size([2, 5, 3])
         """
         return self._draw(_Normal(scale, dtype), name, sizes)
 
@@ -96,11 +98,19 @@ class Make:
         return self.normal(scale, name=name, dtype=like.dtype, **sizes)
 
     def integers(self, low: int, high: int, *, name: str | None = None, **sizes: int) -> Tensor:
-        """Integers in [low, high) as int64, of shape `sizes`."""
+        """Integers in [low, high) as int64, of shape `sizes`.
+
+        >>> make.integers(0, 9, tokens=5)
+        tensor([7, 0, 6, 8, 1])
+        """
         return self._draw(_Integers(low, high), name, sizes)
 
     def booleans(self, share: float = 0.5, *, name: str | None = None, **sizes: int) -> Tensor:
-        """Booleans, True with probability `share`, of shape `sizes`."""
+        """Booleans, True with probability `share`, of shape `sizes`.
+
+        >>> make.booleans(0.25, tokens=5)
+        tensor([False, False, False,  True,  True])
+        """
         return self.uniform(dtype=torch.float64, name=name, **sizes) < share
 
 

@@ -28,6 +28,9 @@ def assert_operations_do_not_grow(
     """Fail if `large` takes more tensor operations than `small`, or over `MOST_OPERATIONS`.
 
     A number that leaves torch is an operation too.
+
+    >>> small, large = make.normal(queries=4, keys=3), make.normal(queries=8, keys=6)
+    >>> assert_operations_do_not_grow(student.weigh, [small], [large])
     """
     few, many = (seen.count for seen in _counted(call, [small, large], None))
     assert_that(
@@ -51,6 +54,9 @@ def assert_grows_at_most(
 
     Memory is the number of elements in the largest tensor; `held` limits the number that all
     tensors hold at one time. At most `leaving` numbers may leave torch in a call.
+
+    >>> small, large = make.normal(queries=4, keys=3), make.normal(queries=8, keys=3)
+    >>> assert_grows_at_most(student.weigh, [small], [large], memory=2, work=2)
     """
     little, much = _counted(call, [small, large], leaving)
     if memory is not None:
@@ -77,7 +83,13 @@ def assert_grows_at_most(
 
 
 def assert_work_at_most(call: RemoteFunction | RemoteModule, most: int, *arguments: Any) -> None:
-    """Fail if a call takes more work than `most`."""
+    """Fail if a call takes more work than `most`.
+
+    >>> assert_work_at_most(student.weigh, 10, make.normal(queries=4, keys=3))
+    Traceback (most recent call last):
+        ...
+    AssertionError: this call takes 12 multiply-adds and writes of a number, but 10 are ...
+    """
     (seen,) = _counted(call, [arguments], MAY_LEAVE)
     work = seen.work
     assert_that(
@@ -93,6 +105,11 @@ def assert_reduces_at_most(
     """Fail if a sum, product, maximum, softmax or the like runs over more than `width` elements.
 
     At most `leaving` numbers may leave torch.
+
+    >>> assert_reduces_at_most(student.weigh, 3, make.normal(queries=4, keys=3))
+    Traceback (most recent call last):
+        ...
+    AssertionError: a sum, a maximum, a softmax or a product runs over 4 elements at once, ...
     """
     (seen,) = _counted(call, [arguments], leaving)
     widest = seen.widest
@@ -163,6 +180,12 @@ def assert_uses(
 
     The student's code runs twice. In the second run, these functions return changed results. Then
     the code's result must change too: otherwise the code calls the functions only for show.
+
+    >>> assert_uses(student.weigh, ("softmax",), make.normal(queries=4, keys=3))
+    >>> assert_uses(student.weigh, ("matmul",), make.normal(queries=4, keys=3))
+    Traceback (most recent call last):
+        ...
+    AssertionError: the exercise is about matmul: none was used
     """
     seen: Observation = call.observe(*arguments)
     wanted = " or ".join(functions[:2])

@@ -20,6 +20,14 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
 
     `twins` holds the same dropped weights, read from a second set of value columns. It agrees with
     `dropped` only if the weights were dropped, not the context.
+
+    >>> weights = torch.full((16, 9, 9), 1 / 9)
+    >>> dropped = weights * (make.uniform(batch=16, queries=9, keys=9) > 0.3) / 0.7
+    >>> assert_drops_weights(dropped, dropped, weights, p=0.3)
+    >>> assert_drops_weights(weights, weights, weights, p=0.3)
+    Traceback (most recent call last):
+        ...
+    AssertionError: with dropout 0.3 a weight w should become 0 or w / 0.7 in training
     """
     visible = weights > 0
     scaled = (dropped[visible] * (1 - p) / weights[visible]).double()

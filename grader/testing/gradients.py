@@ -29,6 +29,13 @@ def assert_gradients_agree(
     The gradients of floating-point arguments are compared. If `theirs` is a module that has adopted
     the weights of `ours`, the gradients of these weights are compared too. `of` picks the part of
     the result to differentiate.
+
+    >>> scores = make.normal(queries=4, keys=3)
+    >>> assert_gradients_agree(reference.weigh, reference.weigh, scores, make=make)
+    >>> assert_gradients_agree(torch.Tensor.detach, reference.weigh, scores, make=make)
+    Traceback (most recent call last):
+        ...
+    AssertionError: no gradient reaches argument 1: is there a .detach(), .data, .item(), ...
     """
     their_arguments, our_arguments = _leaves(arguments), _leaves(arguments)
     _push_back(of(theirs(*their_arguments)), make)

@@ -43,6 +43,10 @@ def table_model(make: Make, *, vocab: int, context_length: int) -> TableModel:
     Pass the same model to ``student.f(model, …)`` and ``reference.f(model, …)``. The logit of the
     likeliest next id is the largest by one. Changing any id that the model sees changes which id is
     the likeliest.
+
+    >>> model = table_model(make, vocab=7, context_length=5)
+    >>> model(torch.tensor([[1, 2, 3]])).shape
+    torch.Size([1, 3, 7])
     """
     table = make.normal(2.0, rows=vocab, vocab=vocab)
     likeliest = make.uniform(rows=vocab, dtype=torch.float64).argsort()

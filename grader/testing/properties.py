@@ -23,7 +23,14 @@ Values = TypeVar("Values", Tensor, Array)
 
 
 def assert_rows_sum_to_one(weights: Tensor | Array, dim: int = -1) -> None:
-    """Fail unless the weights along `dim` are not negative, and sum to one."""
+    """Fail unless the weights along `dim` are not negative, and sum to one.
+
+    >>> assert_rows_sum_to_one(student.weigh(torch.eye(2)))
+    >>> assert_rows_sum_to_one(student.weigh(torch.tensor([[0.0, 1.0], [0.0, 2.0]])))
+    Traceback (most recent call last):
+        ...
+    AssertionError: weights along dim -1 should sum to one; a sum is off by 0.231
+    """
     weights = as_tensor(weights)
     assert_that(bool((weights >= 0).all()), "a weight is negative, or NaN")
     sums = weights.sum(dim=dim)
@@ -38,6 +45,11 @@ def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any)
     """Fail if the student's code changes an argument, or a value inside: an array, a list, a model.
 
     A model is changed if its weights, buffers or modes are. `call` is a proxy.
+
+    >>> assert_input_unchanged(student.center, make.normal(tokens=4))
+    Traceback (most recent call last):
+        ...
+    AssertionError: `x` was changed in place: build a new tensor instead
     """
     models = [
         (n, a)
@@ -116,7 +128,13 @@ def first_tokens(count: int) -> str:
 
 
 def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) -> None:
-    """Fail if an output depends on a later token. `dim` is the tokens' axis of input and output."""
+    """Fail if an output depends on a later token. `dim` is the tokens' axis of input and output.
+
+    >>> assert_causal(student.weigh, make.normal(queries=4, keys=3))
+    Traceback (most recent call last):
+        ...
+    AssertionError: outputs of the first token changed when only later tokens did: they see ...
+    """
     tokens = x.shape[dim]
     before = call(x)
     for cut in range(1, tokens):
@@ -141,7 +159,13 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
 
 
 def assert_batch_rows_do_not_mix(call: Callable[[Values], Values], x: Values) -> None:
-    """Fail if a batch row's output depends on another row. The first axis is the batch."""
+    """Fail if a batch row's output depends on another row. The first axis is the batch.
+
+    >>> assert_batch_rows_do_not_mix(student.weigh, make.normal(queries=4, keys=3))
+    Traceback (most recent call last):
+        ...
+    AssertionError: the output of a batch row changed when only another row's input did
+    """
     before = call(x)
     changed: Any = copy.deepcopy(x)
     # The factor is so large that a maximum over the batch would make all other rows negligible.
@@ -160,6 +184,8 @@ def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
     """Fail unless the student's code takes inputs on another device, and returns results there.
 
     A module is moved to that device first.
+
+    >>> assert_moves(student.Projection(3, 4), make.normal(batch=2, d_in=3))
     """
     moved = [value.to("meta") if isinstance(value, Tensor) else value for value in inputs]
     if isinstance(call, RemoteModule):
@@ -181,7 +207,13 @@ def assert_refuses(
     *arguments: Any,
     why: str = "this should raise an exception, but returned a result",
 ) -> None:
-    """Fail unless the student's code raises an ordinary exception for these arguments."""
+    """Fail unless the student's code raises an ordinary exception for these arguments.
+
+    >>> assert_refuses(student.Projection(3, 4), torch.ones(2, 3))
+    Traceback (most recent call last):
+        ...
+    AssertionError: this should raise an exception, but returned a result
+    """
     try:
         call(*arguments)
     except StudentRaised as raised:

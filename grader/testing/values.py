@@ -41,7 +41,13 @@ def argument_name(call: Callable[..., Any], number: int) -> str:
 
 
 def assert_that(condition: bool, message: str) -> None:
-    """Fail with a message for the student unless `condition` holds."""
+    """Fail with a message for the student unless `condition` holds.
+
+    >>> assert_that(1 + 1 == 3, "one and one are two")
+    Traceback (most recent call last):
+        ...
+    AssertionError: one and one are two
+    """
     if not condition:
         raise AssertionError(message)
 
@@ -56,6 +62,13 @@ def assert_agrees(
     compared like an array of float64. Shapes must be equal without broadcasting. NaN never agrees,
     not even with NaN. Two models agree if their weights and buffers do; see `small_model`. All
     other values must be equal.
+
+    >>> x = torch.tensor([1.0, 2.0, 6.0])
+    >>> assert_agrees(student.center(x.clone()), reference.center(x))
+    >>> assert_agrees({"loss": 0.5}, {"loss": 0.5, "steps": 3})
+    Traceback (most recent call last):
+        ...
+    AssertionError: the result: expected the keys ['loss', 'steps'], got ['loss']
     """
     if isinstance(ours, nn.Module):
         # Both models are the test's, with the same layers: no reply of a student holds a module.
@@ -168,6 +181,11 @@ def agree(theirs: Any, ours: Any, within: Tolerance | None = None) -> bool:
     """Whether two tensors or arrays agree as in `assert_agrees`, for a test with its own message.
 
     Both may be the student's, such as results before and after a change of the input.
+
+    >>> agree(torch.tensor([1.0]), torch.tensor([1.00001]))
+    True
+    >>> agree(torch.tensor([1.0]), torch.tensor([1.0001]))
+    False
     """
     theirs, ours = as_tensor(theirs).detach(), as_tensor(ours).detach()
     alike = theirs.shape == ours.shape and theirs.dtype == ours.dtype
@@ -179,6 +197,12 @@ def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = FLOA
 
     If right answers have fewer digits, because some add an epsilon, use ``within=DIGITS`` and
     magnify the error of float32; `grader.course.tolerances` says how.
+
+    >>> third = torch.tensor([1 / 3], dtype=torch.float64)
+    >>> assert_agrees_to_float64(third.float().double(), third)
+    Traceback (most recent call last):
+        ...
+    AssertionError: float64 carries 16 digits, but fewer of yours are right: does a value ...
     """
     assert_agrees(theirs, ours, within=GRADIENTS)  # a larger difference gets its own message
     try:

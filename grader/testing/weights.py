@@ -20,6 +20,12 @@ def adopt(theirs: RemoteModule, ours: nn.Module) -> Adoption:
     Returns the match. ``.missing`` lists the roles that the student's module lacks, which become
     zero in `ours`. ``.extra`` lists the student's parameters without a role. Raises `Unadoptable`,
     an `AssertionError` for the student, if the module has no place for the weights.
+
+    >>> theirs, ours = student.Projection(3, 4), reference.Projection(3, 4)
+    >>> adopt(theirs, ours).extra
+    ('linear.bias',)
+    >>> x = make.normal(batch=2, d_in=3)
+    >>> assert_agrees(theirs(x), ours(x))
     """
     try:
         adoption = _adoption.give_weights(theirs, ours)
@@ -48,6 +54,13 @@ def assert_learns_no_more(theirs: RemoteModule, layers: str, *, but: int = 0) ->
     Parameters with a dimension of size `but` are ignored, because another test checks them.
 
     The message begins with `layers`, such as ``"queries, keys and values have no bias"``.
+
+    >>> theirs = student.Projection(3, 4)
+    >>> _ = adopt(theirs, reference.Projection(3, 4))
+    >>> assert_learns_no_more(theirs, "the layer has no bias")
+    Traceback (most recent call last):
+        ...
+    AssertionError: the layer has no bias, but there is linear.bias: what is nn.Linear's ...
     """
     biases = [path for path in _extra_biases(theirs) if but not in _shape(theirs, path)]
     assert_that(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import re
 import shlex
@@ -9,23 +10,30 @@ import shutil
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
+import torch
 import typer
 
+import grader.testing
 from grader.author.findings import Excuses
 from grader.cli import app
 from grader.cli import commands as program
+from grader.course import tensors
 from grader.course.course import Course, load_course
 from grader.course.file import Overlay, decode_table
+from grader.course.references import load_solutions
+from grader.course.tensors import Make
 from grader.mistakes import load_library
 from tests.conftest import Grader
 from tests.support.pages import PAGES, blocks, commands
 from tests.support.places import REAL, ROOT, TINY
+from tests.support.seats import OpenSeat
 from tests.tools.pages import fill_in
-from tests.tools.reference import examples_of_mistakes
+from tests.tools.reference import GROUPS, examples_of_mistakes
 
 AUTHORS = ROOT / "docs" / "authors"
 # Also the pages that are no part of the documentation. Templates have names to be filled in.
@@ -174,6 +182,30 @@ def test_the_mistake_on_the_page_of_private_courses_adds_to_the_public_ones(priv
     mine = load_library(load_course(private)).variants
     more = {variant.id for variant in mine} - {variant.id for variant in public}
     assert more == {"center/the-largest"}
+
+
+@pytest.mark.parametrize(
+    "module", [tensors, *GROUPS], ids=lambda module: module.__name__.rpartition(".")[2]
+)
+def test_the_examples_in_the_reference_of_tests_give_what_they_show(
+    module: ModuleType, tiny: Course, open_seat: OpenSeat
+) -> None:
+    submission = texts(ROOT / "docs" / "reference" / "testing.md", "python")[-1]
+    right = [
+        getattr(solved, name)
+        for solved in load_solutions(tiny).values()
+        for name in ("center", "weigh", "Projection")
+        if hasattr(solved, name)
+    ]
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for found in doctest.DocTestFinder(exclude_empty=True).find(module):
+        seat, make = open_seat(submission, *right), Make("seed", "weigh", "test_x")
+        found.globs |= {name: getattr(grader.testing, name) for name in grader.testing.__all__}
+        found.globs |= {"torch": torch, "make": make}
+        found.globs |= {"student": seat.student(), "reference": seat.reference(make)}
+        runner.run(found)
+    assert runner.tries
+    assert not runner.failures
 
 
 def test_the_examples_in_the_reference_of_mistakes_fit_the_course(

@@ -118,12 +118,13 @@ def _entry(name: str, called: Callable[..., Any], heading: str = "####") -> Iter
 
 
 def _markdown(described: object) -> str:
-    """A docstring as Markdown: an indented example becomes a block of Python."""
-    text = inspect.getdoc(described) or ""
+    """A docstring as Markdown, with its examples in fences."""
+    text = f"{inspect.getdoc(described) or ''}\n"
+    text = re.sub(r"^>>> (?:.+\n)+", r"```pycon\n\g<0>```\n", text, flags=re.MULTILINE)
     return re.sub(
         r"::\n\n((?:    .*\n|\n)+)",
         lambda found: f":\n\n```python\n{textwrap.dedent(found[1]).strip()}\n```\n\n",
-        f"{text}\n",
+        text,
     ).rstrip()
 
 
