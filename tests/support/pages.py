@@ -95,14 +95,18 @@ def write(block: Block) -> None:
 
 
 def _with_answer(text: str, answer: str) -> str:
-    """A file's text with a definition in place of the one of its name, or else at the end."""
+    """A file's text with the body of an answer below the statement of its stub.
+
+    Without such a stub, the answer is put at the end.
+    """
     if not text:
         return answer
-    (name,) = (node.name for node in ast.parse(answer).body if isinstance(node, DEFINES))
+    (new,) = (node for node in ast.parse(answer).body if isinstance(node, DEFINES))
     lines = text.splitlines()
     for node in ast.parse(text).body:
-        if isinstance(node, DEFINES) and node.name == name:
-            lines[node.lineno - 1 : node.end_lineno] = answer.splitlines()
+        if isinstance(node, DEFINES) and node.name == new.name:
+            body = answer.splitlines()[new.body[0].lineno - 1 :]
+            lines[(node.body[0].end_lineno or 0) : node.end_lineno] = body
             return "\n".join(lines) + "\n"
     return f"{text}\n\n{answer}"
 
