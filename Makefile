@@ -73,6 +73,7 @@ dist: $(READY) ## record the course, and build the packages that carry it: dist/
 	@$(BIN)/hatchling build; status=$$?; rm -rf grader/bundle; exit $$status
 
 docs: $(READY) ## build the documentation, and check its links: build/docs/index.html
+	@rm -rf build/docs
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
 	  --doctree-dir build/doctrees docs build/docs
 	@echo "the documentation: build/docs/index.html"

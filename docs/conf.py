@@ -29,8 +29,9 @@ myst_heading_anchors = 4
 html_theme = "furo"
 html_title = project
 html_static_path = ["_static"]
-html_css_files = ["narrow.css"]
+html_css_files = ["pages.css"]
 html_copy_source = False
+html_use_index = False
 html_show_copyright = False
 # Formulas are part of the page, and need no script.
 html_math_renderer = "mathml"

@@ -75,8 +75,8 @@ def test_the_commands_of_a_page_print_what_it_shows(
 
 
 def plain(lines: Sequence[str]) -> Sequence[str]:
-    """Lines without blanks at their ends, and without empty lines around them."""
-    return "\n".join(line.rstrip() for line in lines).strip("\n").splitlines()
+    """The lines that are not empty, without blanks at their ends."""
+    return [line.rstrip() for line in lines if line.strip()]
 
 
 def run(command: str) -> tuple[int, str]:
