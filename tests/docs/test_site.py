@@ -91,6 +91,12 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
         assert not re.search(r"url\([\"']?(?:https?:)?//|@import", text), path.name
 
 
+def test_formulas_are_drawn_by_the_browser_itself(site: Path) -> None:
+    text = (site / "reference" / "testing.html").read_text("utf-8")
+    assert "<math" in text
+    assert "mathjax" not in text.lower()
+
+
 def test_there_is_a_page_for_each_exercise_made_of_what_students_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
