@@ -10,8 +10,8 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
-DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS.parent))
+REFERENCE = Path(__file__).parent / "reference"
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from grader import __version__  # noqa: E402
 from tests.tools import pages  # noqa: E402
@@ -57,8 +57,11 @@ def _display(writer: Any, node: nodes.math_block) -> None:
 
 
 def _write_pages(app: Sphinx) -> None:
+    for old in (REFERENCE / "exercises").glob("*.md"):
+        if old.name != "index.md":
+            old.unlink()
     for path, text in pages.written().items():
-        (DOCS / "reference" / path).write_text(text, "utf-8")
+        (REFERENCE / path).write_text(text, "utf-8")
 
 
 def _fill_in(app: Sphinx, page: str, text: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 A comment in the line before a block says what it is to a test: ``<!-- not run: WHY -->`` of
 commands; ``<!-- file: PATH -->`` of text that a reader writes to a file; ``<!-- answer: PATH -->``
-of a definition that takes the place of the stub in a file.
+of a definition whose body a reader writes in place of a stub's.
 """
 
 from __future__ import annotations
