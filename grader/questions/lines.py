@@ -10,7 +10,7 @@ from grader.questions.changes import FEWEST, FOLLOW_UP, Tried, in_words
 from grader.questions.inputs import shapes_in_words
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import OMITTED, line_of, lines_at
+from grader.questions.texts import LABELS, OMITTED, line_of, lines_at, marked
 
 DRAWS = 8  # each change of a set is run again, so few sets are drawn
 
@@ -23,9 +23,7 @@ def about_lines(
     for _ in range(DRAWS if short else 0):
         at, found = in_words(short, chance)
         sites = [site for site, _ in found]
-        setting = shapes_in_words(study.contract, study.inputs[at])
-        choices = [_choice(one) for one in sorted(sites, key=line_of)]
-        if len(sites) < FEWEST or len({*choices}) < len(sites):
+        if len(sites) < FEWEST or len({*map(line_of, sites)}) < len(sites):
             continue
         if not all(map(study.is_sure, sites)):
             continue
@@ -33,22 +31,22 @@ def about_lines(
         told = outcome.told
         if not all(study.is_general(one, told if one is site else "", [told]) for one in sites):
             continue
+        setting = shapes_in_words(study.contract, study.inputs[at])
+        labels = dict(zip(chance.sample(sites, len(sites)), LABELS, strict=False))
         sites.sort(key=line_of)
-        yield (
-            site,
-            Question(
-                "line",
-                study.name,
-                (f"Suppose that {setting}. " if setting else "")
-                + f'One of these changes has this effect: "{told}" Which one?',
-                [line for one in sites for line in lines_at(study.sources, one)],
-                _choice(site),
-                f"The {len(sites)} changes were run one by one; only this one had the effect.",
-                FOLLOW_UP["behaviour"],
-                choices,
-                [line for one in sites for line in lines_at(study.sources, one, one.new)],
-            ),
+        question = Question(
+            "line",
+            study.name,
+            (f"Suppose that {setting}. " if setting else "")
+            + f'One of these changes has this effect: "{told}" Which one?',
+            [line for one in sites for line in lines_at(study.sources, one)],
+            _choice(labels[site]),
+            f"The {len(sites)} changes were run one by one; only this one had the effect.",
+            FOLLOW_UP["behaviour"],
+            [_choice(label) for label in labels.values()],
+            [line for one in sites for line in marked(study.sources, one, one.new, labels[one])],
         )
+        yield site, question
 
 
 def _is_short(site: wire.Site) -> bool:
@@ -56,6 +54,5 @@ def _is_short(site: wire.Site) -> bool:
     return site.end_line == site.place.line and "\n" not in site.new and site.new != OMITTED
 
 
-def _choice(site: wire.Site) -> str:
-    """A change in words."""
-    return f"The change of line {site.place.line}"
+def _choice(label: str) -> str:
+    return f"The change {label}"

@@ -15,8 +15,9 @@ from torch import Tensor
 from grader import wire
 from grader.wire import SourceText, payload
 
-LONGEST_LINE = 298  # characters of a line that a question shows, without marks
+LONGEST_LINE = 295  # characters of a line that a question shows, without marks
 MARKS = "«", "»"  # around the value that a question is about
+LABELS = "ABCD"  # of several values or changes, in another order than that of the lines
 LONGEST_VALUE = 130  # characters of a value
 MOST_NUMBERS = 25  # of a tensor that is written out
 OMITTED = "pass"  # what takes the place of a statement that is left out
@@ -115,18 +116,23 @@ def lines_at(
     ]
 
 
-def marked(sources: tuple[SourceText, ...], site: wire.Site) -> list[wire.Place]:
-    """The lines of a site, with marks around its text.
+def marked(
+    sources: tuple[SourceText, ...], site: wire.Site, new: str | None = None, label: str = ""
+) -> list[wire.Place]:
+    """The lines of a site, with marks around its text or the new text, and a label in them.
 
-    The text of the question does not repeat it: a name tells much of a value's shape.
+    The text of the question does not repeat it: a name tells much of a value's shape. A new text
+    is on one line.
     """
+    start, end = MARKS
+    ends = (site.end_line, site.end)
+    if new is not None:
+        ends = (site.place.line, site.start + len(new))
     found = []
-    for line in lines_at(sources, site):
+    for line in lines_at(sources, site, new):
         text = line.text
-        for number, column, mark in (
-            (site.end_line, site.end, MARKS[1]),
-            (site.place.line, site.start, MARKS[0]),
-        ):
+        begins = (site.place.line, site.start)
+        for (number, column), mark in ((ends, end), (begins, start + (label and f"{label}: "))):
             if line.line == number:
                 text = text[:column] + mark + text[column:]
         found.append(wire.Place(line.file, line.line, text, line.cell))

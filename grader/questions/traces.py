@@ -18,7 +18,7 @@ from grader.questions.inputs import Input, shapes_in_words
 from grader.questions.outcomes import SAME
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import MARKS, line_of, marked
+from grader.questions.texts import LABELS, MARKS, line_of, marked
 from grader.wire import payload
 
 FEWEST_POSITIONS = 3  # of an axis
@@ -76,7 +76,7 @@ def about_parts(study: Study, chance: random.Random) -> Iterator[Question]:
                 if len(sites) < CHOICES and line_of(site) not in map(line_of, sites):
                     sites.append(site)
             if len(sites) >= FEWEST:
-                yield _question(study, one, change, sites, reply)
+                yield _question(study, one, change, sites, reply, chance)
 
 
 def _changes(study: Study, one: Input, chance: random.Random) -> Iterator[_Change]:
@@ -149,27 +149,36 @@ def _smallest(parts: Mapping[str, Tensor], changed: Tensor) -> str:
 
 
 def _question(
-    study: Study, one: Input, change: _Change, sites: Sequence[wire.Site], part: str
+    study: Study,
+    one: Input,
+    change: _Change,
+    sites: Sequence[wire.Site],
+    part: str,
+    chance: random.Random,
 ) -> Question:
     """A question on these values, of which the first is the reply."""
     signature = study.contract.forward or study.contract.call
     name = signature.parameters[change.number].name
     altered = f"`{name}[{':, ' * change.axis}{change.at}]`"
     where = part if part == ALL else f"`{part}`"
-    ordered = sorted(sites, key=line_of)
+    labels = dict(zip(chance.sample(sites, len(sites)), LABELS, strict=False))
     return Question(
         "part",
         study.name,
         f"Suppose that {shapes_in_words(study.contract, one)}. Only the numbers in {altered} "
         f"change. For which of the values v between {MARKS[0]} and {MARKS[1]} is {where} the "
         "smallest slice that holds every number that changes?",
-        [line for site in ordered for line in marked(study.sources, site)],
-        _choice(sites[0]),
+        [
+            line
+            for site in sorted(sites, key=line_of)
+            for line in marked(study.sources, site, label=labels[site])
+        ],
+        _choice(labels[sites[0]]),
         f"The numbers in {altered} were changed in two ways, and probes compared values.",
         "Which line would change that, and how?",
-        [_choice(site) for site in ordered],
+        [_choice(label) for label in labels.values()],
     )
 
 
-def _choice(site: wire.Site) -> str:
-    return f"The value in line {site.place.line}"
+def _choice(label: str) -> str:
+    return f"The value {label}"

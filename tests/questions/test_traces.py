@@ -20,7 +20,9 @@ def test_a_changed_token_reaches_a_row_a_column_or_all_later_rows(learn: Learn) 
             assert len({*question.choices}) == len(question.choices) == len(question.lines) >= 3
             at = re.search(r"in `x\[:, (\d)\]` change.* is (.*) the smallest", question.text)
             if at is not None:
-                line = question.lines[question.choices.index(question.reply)].text.strip()
+                label = question.reply.removeprefix("The value ")
+                (line,) = (one.text for one in question.lines if f"«{label}: " in one.text)
+                line = line.replace(f"{label}: ", "").strip()
                 found.setdefault(line, set()).add(at[2].strip("`").replace(at[1], "i"))
     assert found["scores = q @ «k.transpose(-2, -1)»"] == {"v[:, :, i]"}
     assert found["scores = «q @ k.transpose(-2, -1)»"] == {"v[:, i] and v[:, :, i]"}
