@@ -244,6 +244,7 @@ def test_the_generated_tests_are_in_order_and_kill_most_mutants(made: Made, name
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_person_is_told_what_is_left_to_write(made: Made, name: str) -> None:
     shown = "\n".join(lines_of(name, made.outcomes[name]))
+    assert "/grader-" not in shown  # the copies that were audited are gone
     assert "3 hints" in shown
     for part in ("the unit's title", "the formula", "Why", "Rules", "Source"):
         assert part in shown

@@ -183,14 +183,20 @@ def _settled(draft: Draft, folder: Path, report: Callable[[str], object]) -> Seq
             draft.slugs = _slugs(draft, copy)
             copy = _copied(draft, folder / f"{number} with mistakes")
         report("auditing" if not number else "auditing again")
-        there, here = str(copy.folder), str(draft.course.folder)
         findings = [
-            replace(one, text=one.text.replace(there, here), place=one.place.replace(there, here))
-            for one in audit_course(copy, [draft.name], 1)
+            _in_place(one, copy, draft.course) for one in audit_course(copy, [draft.name], 1)
         ]
         if not _pruned(draft, findings):
             break
     return findings
+
+
+def _in_place(finding: Audited, copy: Course, course: Course) -> Audited:
+    """A finding on a copy of the course, with the paths of the course."""
+    text, place = finding.text, finding.place
+    for there, here in ((copy.folder, course.folder), (copy.solutions, course.solutions)):
+        text, place = (one.replace(str(there), str(here)) for one in (text, place))
+    return replace(finding, text=text, place=place)
 
 
 def _with_edges(draft: Draft, folder: Path, findings: Sequence[Audited]) -> Draft | None:
