@@ -9,22 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
-
-import msgspec
-import torch
 
 from grader import wire
 from grader.course.contract import Contract, Signature
-from grader.course.references import WEIGHT_SCALE
-from grader.course.tensors import Make
 from grader.grading.behaviour import right_behaviour
-from grader.grading.desk import Desk, Seat
+from grader.grading.desk import Desk
 from grader.grading.play import play
 from grader.intake import Submission
-from grader.proxies.calls import argument_order, first_outcome, plain_value, require_believable
-from grader.proxies.facts import Example, Facts, facts
-from grader.questions.inputs import FRESH, TRAINING, Input, inputs_of
+from grader.proxies.calls import argument_order, first_outcome
+from grader.proxies.facts import Example, Facts
+from grader.questions.inputs import TRAINING, Input, inputs_of
 from grader.questions.outcomes import (
     NOTHING,
     Outcome,
@@ -34,10 +28,11 @@ from grader.questions.outcomes import (
     outcome_of,
     shapes_of,
 )
+from grader.questions.running import make_of, run, values_of
 from grader.questions.texts import in_python, spliced, stands, surrounded
 from grader.questions.words import sentences_about
 from grader.sandbox.session import StudentCall, StudentLost
-from grader.wire import SourceText, payload
+from grader.wire import SourceText
 
 MOST_EXAMPLES = 2  # inputs of checks that confirm sentences about behaviour
 MOST_LOST = 2  # changes that may lose the process, as by running for ever
@@ -144,39 +139,34 @@ class Study:
 
     def _is_reached(self, site: wire.Site) -> bool:
         """Whether the answer raises if an expression that raises takes the place of this one."""
-        sources = spliced(self.sources, site, RAISING)
-        assert sources is not None
-        ran = run(self.desk, self.name, sources, self.inputs[:1], None)
-        return ran is not None and isinstance(ran[0][0], wire.Raised)
+        return isinstance(self._values(site, self.inputs[:1], RAISING)[0], wire.Raised)
 
     def _is_so_for_other_masks(self, site: wire.Site) -> bool:
-        """Whether a change does the same for other masks: a question does not show their values."""
+        """Whether a change does the same for other masks, of which a question tells nothing."""
         outcome = self.outcome(site)
         one = self.inputs[outcome.at if outcome else 0]
-        other = one.with_other_masks
-        sources = spliced(self.sources, site, site.new)
-        if other == one or sources is None:
+        inputs = [one, one.with_other_masks]
+        if inputs[0] == inputs[1]:
             return True
-        ran, was = (
-            run(self.desk, self.name, s, [one, other], None) for s in (sources, self.sources)
-        )
-        if ran is None or was is None:
-            return False
-        pairs = zip(ran[0], was[0], strict=True)
-        first, second = ((gap_of(value, usual), shapes_of(value)) for value, usual in pairs)
-        return not isinstance(was[0][1], wire.Returned) or first == second
+        usual = self._values(site, inputs, site.text)
+        pairs = zip(self._values(site, inputs, site.new), usual, strict=True)
+        first, second = ((gap_of(value, was), shapes_of(value)) for value, was in pairs)
+        return not isinstance(usual[1], wire.Returned) or first == second
 
     def _is_nothing_to_others(self, site: wire.Site) -> bool:
         """Whether a change has no effect on the other inputs of the checks."""
-        sources = spliced(self.sources, site, site.new)
-        assert sources is not None
-        ran = run(self.desk, self.name, sources, self.others, None)
-        return ran is not None and all_same(ran[0], self._values_of_others)
+        pairs = zip(self._values(site, self.others, site.new), self._values_of_others, strict=True)
+        return all(gap_of(*pair) == "same" for pair in pairs if isinstance(pair[1], wire.Returned))
 
     @cached_property
     def _values_of_others(self) -> Values:
-        ran = run(self.desk, self.name, self.sources, self.others, None)
-        return ran[0] if ran is not None else []
+        return values_of(self.desk, self.name, self.sources, self.others)
+
+    def _values(self, site: wire.Site, inputs: Sequence[Input], new: str) -> Values:
+        """The outcomes with a new text at a site."""
+        sources = spliced(self.sources, site, new)
+        assert sources is not None
+        return values_of(self.desk, self.name, sources, inputs)
 
     def _changed(self, site: wire.Site) -> Outcome | None:
         sources = spliced(self.sources, site, site.new)
@@ -226,7 +216,7 @@ def study(desk: Desk, submission: Submission, name: str) -> Study:
                     if not played.passed:
                         raise Unfit("the answer does not pass its public checks")
                     calls += [one.call for one in played.calls if isinstance(one, StudentCall)]
-            seat.begin(_make(desk, name))
+            seat.begin(make_of(desk, name))
             outcome = first_outcome(seat.session.run(wire.Locate(name)))
             sites = outcome.sites if isinstance(outcome, wire.Located) else []
             contract = _in_own_names(desk, name, seat.calls.found.get(name))
@@ -298,75 +288,3 @@ def _in_own_names(desk: Desk, name: str, found: wire.Found | None) -> Contract:
         call=named(contract.call, found.arguments if found else None),
         forward=contract.forward and named(contract.forward, found.forward if found else None),
     )
-
-
-def _make(desk: Desk, name: str) -> Make:
-    return Make(desk.course.seed, name, "questions")
-
-
-# --- running -------------------------------------------------------------------------------------
-
-
-def run(
-    desk: Desk,
-    name: str,
-    sources: tuple[SourceText, ...],
-    inputs: Sequence[Input],
-    example: Example | None,
-    *,
-    like: wire.Outcome | None = None,
-    probes: bool = False,
-) -> tuple[Values, Facts] | None:
-    """Run an answer's text on inputs, and find the facts about an example.
-
-    Modules get the same weights each time. With `like`, facts are found only if the first result
-    has its shapes. Returns None if the process is lost.
-    """
-    make = _make(desk, name)
-    try:
-        with desk.seat(Submission("question", sources), [name], probes=probes) as seat:
-            values: Values = [_called(seat, name, one, make) for one in inputs]
-            known: Facts = {}
-            first = values[0] if values else None
-            shapes = shapes_of(first)
-            # Facts are about a result of one tensor.
-            fits = len(shapes) == 1 and (like is None or shapes == shapes_of(like))
-            if example is not None and isinstance(first, wire.Returned) and fits:
-                known = facts(seat.begin(make), name, example, make)
-                if not _is_signed(example):  # no result of such an example may be negative
-                    known = {fact: holds for fact, holds in known.items() if fact.kind != "bounded"}
-            return values, known
-    except StudentLost:
-        return None
-
-
-def _is_signed(example: Example) -> bool:
-    tensors = payload.tensors_of([payload.unpack(value) for value in example.arguments])
-    return any(bool((tensor < 0).any()) for tensor in tensors if not tensor.dtype.is_complex)
-
-
-def _called(seat: Seat, name: str, one: Input, make: Make) -> wire.Outcome:
-    session = seat.session
-    seat.begin(make)  # the same random numbers, whatever was called before
-    target: str | int = name
-    if one.made is not None:
-        target = next(session.handles)
-        made = session.run(msgspec.structs.replace(one.made, result=target))
-        structure = first_outcome(made)
-        if not isinstance(structure, wire.Structure):
-            return structure
-        require_believable(structure)
-        weights = {
-            info.path: payload.pack_tensor(
-                make.normal_like(torch.zeros(info.shape), WEIGHT_SCALE, name=info.path)
-            )
-            for info in structure.parameters
-        }
-        mode: Literal["train", "eval"] = "train" if one.only == TRAINING else "eval"
-        own: list[wire.Call] = [] if one.only == FRESH else [wire.Assign(target, weights)]
-        session.run(*own, wire.Convert(target, mode))
-    call = msgspec.structs.replace(one.call, target=target, result=next(session.handles))
-    outcome = first_outcome(session.run(call))
-    if isinstance(outcome, wire.Returned):
-        plain_value(outcome.value)  # a process may send a tensor that is none
-    return outcome
