@@ -105,7 +105,7 @@ def read_class(
     Raises `CallError` if the folder has no gradebook of this course, if the gradebook has another
     seed than `seed` (default: the course's), or has none of the exercises.
     """
-    with existing_gradebook(folder, course.name) as book:
+    with existing_gradebook(folder, course.identity) as book:
         seed = seed or course.hidden_seed()
         refuse_another_seed(book, seed, "the seed of that grading")
         grades = {grade.submission: grade for grade in book.grades() if grade.status == "graded"}

@@ -134,7 +134,7 @@ def canvas_push(
 
     opened = instructors_course(course)
     # No other push, and no grading, runs at the same time.
-    with existing_gradebook(folder, opened.name) as book, alone(folder):
+    with existing_gradebook(folder, opened.identity) as book, alone(folder):
         what, rows = exported_part(opened, book, assignment), book.rows()
         given = totals(rows, what)
         chosen = frozenset(find_student(rows, name).student for name in overwrite or ())

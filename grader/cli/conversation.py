@@ -78,7 +78,7 @@ def explain(
     from grader.grading.order import Order
 
     opened = instructors_course(course, "explain")
-    with existing_gradebook(folder, opened.name, meanwhile=True) as book:
+    with existing_gradebook(folder, opened.identity, meanwhile=True) as book:
         row = find_student(book.rows(), student)
         passed = passed_exercise(opened, row, test) if test else None
         if not test or passed:
@@ -136,7 +136,7 @@ def forget(
 
     opened = instructors_course(course)
     # Lock the folder: a grading that runs at the same time would store the student's data again.
-    with existing_gradebook(folder, opened.name) as book, alone(folder):
+    with existing_gradebook(folder, opened.identity) as book, alone(folder):
         row = find_student(book.rows(), student)
         if not yes:
             typer.confirm(revisions.question(row), abort=True)
@@ -244,7 +244,7 @@ def report(
 
     system = RETURNED[to]
     assert system.returned is not None
-    with existing_gradebook(folder, opened.name, meanwhile=True) as book:
+    with existing_gradebook(folder, opened.identity, meanwhile=True) as book:
         for line in write_zip(book, opened, system, system.returned).lines():
             print(safe(line))
 
@@ -348,7 +348,7 @@ def export(
         raise CallError(f"--into and --column are for {listed(fillable, 'and')}")
     if into is None and (overwrite or overwrite_all):
         raise CallError("--overwrite and --overwrite-all are for grades in the file of --into")
-    with existing_gradebook(folder, opened.name) as book:
+    with existing_gradebook(folder, opened.identity) as book:
         what = exported_part(opened, book, assignment)
         rows = book.rows()
         if anonymous:

@@ -38,7 +38,7 @@ def students(ctx: typer.Context, incomplete: str) -> list[str]:
 
     found: list[str] = []
     with suppress(Exception):  # an error message would tear up the line that the user types
-        folder, name = ctx.params["folder"], course_of(ctx).name
+        folder, name = ctx.params["folder"], course_of(ctx).identity
         with existing_gradebook(folder, name, meanwhile=True) as book:
             found += sorted(book.graded | {*book.people()})
     return beginning(found, incomplete)
@@ -120,7 +120,7 @@ def adjust(
         file, [student, part, points, reason], "a student, a part and points", bool(points)
     )
     opened = instructors_course(course)
-    with existing_gradebook(folder, opened.name) as book:
+    with existing_gradebook(folder, opened.identity) as book:
         chosen = part_named(opened, part) if not file else ""
         rows = book.rows()
         corrections = (
@@ -300,7 +300,7 @@ def history(
     from grader.grades.lookup import find_student
 
     opened = instructors_course(course)
-    with existing_gradebook(folder, opened.name, meanwhile=True) as book:
+    with existing_gradebook(folder, opened.identity, meanwhile=True) as book:
         who = find_student(book.rows(), student).student if student else None
         found = [one for one in book.decisions() if who in (None, one.student)]
         zone = opened.zone
@@ -325,7 +325,7 @@ def _one_or_many(file: str, given: Iterable[str], needed: str, complete: bool) -
 def _decided(folder: Path, course: Course) -> Iterator[tuple[Gradebook, list[Row]]]:
     from grader.grades.gradebook import existing_gradebook
 
-    with existing_gradebook(folder, course.name) as book:
+    with existing_gradebook(folder, course.identity) as book:
         yield book, book.rows()
 
 

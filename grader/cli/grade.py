@@ -251,7 +251,7 @@ def _policy(out: Path, course: Course) -> Policy | None:
     """The rule for late submissions that the gradebook keeps."""
     from grader.grades.gradebook import open_gradebook
 
-    with open_gradebook(out, course.name) as book:
+    with open_gradebook(out, course.identity) as book:
         return book.policy
 
 
@@ -325,7 +325,7 @@ def _people(
 
     kept = NO_ROSTER, NO_TIMES
     if out is not None and (out / DATABASE).is_file():
-        with open_gradebook(out, course.name) as book:
+        with open_gradebook(out, course.identity) as book:
             kept = book.roster, book.times
     return (
         read_roster(roster) if roster is not None else kept[0],
@@ -340,7 +340,7 @@ def _chosen(
     from grader.grades.gradebook import existing_gradebook
 
     if keeping and out is not None:
-        with existing_gradebook(out, course.name, continues=keeping) as book:
+        with existing_gradebook(out, course.identity, continues=keeping) as book:
             return book.exercises, book.assignment
     title = assignment or ""
     return course.select(course.assignment(title).exercises if title else only), title
@@ -415,7 +415,7 @@ def _there(run: _Run) -> Mapping[str, Person]:
     """The people of the gradebook, by name."""
     from grader.grades.gradebook import open_gradebook
 
-    with open_gradebook(run.out, run.order.course.name) as book:
+    with open_gradebook(run.out, run.order.course.identity) as book:
         return book.people()
 
 
@@ -428,7 +428,7 @@ def _again(run: _Run, *, another_seed: bool) -> tuple[list[Row], Tally]:
     from grader.run.tally import Tally, following
 
     course = run.order.course
-    with existing_gradebook(run.out, course.name, continues=REGRADING) as book:
+    with existing_gradebook(run.out, course.identity, continues=REGRADING) as book:
         tally = Tally(book.count_submissions())
     stderr = Console(stderr=True, highlight=False)
     with following(tally, run.kind, sys.stdout, stderr) as follow:
@@ -460,7 +460,7 @@ def _stay(
     from grader.run.batch import grade_arrivals
 
     course, console = run.order.course, Console(highlight=False)
-    refuse_strangers(run.out, course.name)
+    refuse_strangers(run.out, course.identity)
     console.print(terminal.course_line(course), soft_wrap=True, markup=False)
     console.print(f"grading submissions that arrive in {folder}; Ctrl-C ends it", markup=False)
     looks = _reported(arriving(folder, course, roster, Event(), DOWNLOADS, times), console)
@@ -523,7 +523,7 @@ def written(
     from grader.feedback import terminal
     from grader.grades.gradebook import existing_gradebook
 
-    with existing_gradebook(folder, course.name, meanwhile=True) as book:
+    with existing_gradebook(folder, course.identity, meanwhile=True) as book:
         pages = 0 if anonymous else sum(row.grade is not None for row in book.rows())
         write = report.write_anonymous if anonymous else report.write_pages
         doing = "writing pages"

@@ -133,7 +133,7 @@ def _parts(
     salt = ""
     with ExitStack() as stack:
         for folder in folders:
-            book = stack.enter_context(existing_gradebook(folder, course.name))
+            book = stack.enter_context(existing_gradebook(folder, course.identity))
             name = book.assignment or folder.resolve().name
             if name in places:
                 raise CallError(

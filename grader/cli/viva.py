@@ -109,7 +109,7 @@ def viva(
         raise CallError("--cluster excludes --jobs: the cluster's workers find the questions")
     opened = instructors_course(course, "viva")
     to = out or folder / (VIVA + NAMELESS * anonymous)
-    with existing_gradebook(folder, opened.name, meanwhile=True) as book:
+    with existing_gradebook(folder, opened.identity, meanwhile=True) as book:
         rows = book.rows() if everyone else [find_student(book.rows(), student)]
         exercises = _exercises(opened, book, only or [])
         sheet = (_part(opened, rows, part), count) if everyone else None

@@ -82,8 +82,13 @@ class Course:
 
     @property
     def name(self) -> str:
-        """The course's name, which output folders record."""
+        """The course's name."""
         return self.file.name
+
+    @property
+    def identity(self) -> str:
+        """The name that a gradebook records: with that of the private course, if there is one."""
+        return self.name if self.private is None else f"{self.name}/{self.private.name}"
 
     @property
     def label(self) -> str:

@@ -198,10 +198,10 @@ def compared(
     is None and `new` was never regraded.
     """
     with ExitStack() as stack:
-        book = stack.enter_context(existing_gradebook(new, course.name))
+        book = stack.enter_context(existing_gradebook(new, course.identity))
         after = {row.student: row for row in book.rows()}
         if old is not None:
-            other = stack.enter_context(existing_gradebook(old, course.name))
+            other = stack.enter_context(existing_gradebook(old, course.identity))
             before, texts = {row.student: row for row in other.rows()}, rewritten(other, book)
         else:
             run = book.last_run()

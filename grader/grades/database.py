@@ -130,6 +130,8 @@ def not_written(path: Path, error: sqlite3.OperationalError) -> CallError | Host
 def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:
     """Check, without writing, that a folder can hold this course's grades; else `CallError`.
 
+    `course` is a course's identity. A private course can take over grades of its public course, but
+    not the other way round: its dates, questions and rules on what students may see would be lost.
     `advice` completes the message about a gradebook of another course.
     """
     path = folder / DATABASE
@@ -151,7 +153,7 @@ def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:
         raise CallError(
             f"{path} has format {about.get('version')}, but this kit writes {VERSION}: {ANOTHER}"
         )
-    if about.get("course") != course:
+    if about.get("course") not in (course, course.partition("/")[0]):
         raise CallError(
             f"{folder} holds grades of the course {about.get('course')!r}, but this is "
             f"{course!r}: {advice}"

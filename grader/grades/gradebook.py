@@ -319,6 +319,11 @@ class Gradebook:
     def exercises(self, names: Sequence[str]) -> None:
         self._remember("exercises", json.dumps(names))
 
+    def belongs_to(self, course: str) -> None:
+        """Record the identity of the course."""
+        if self._about("course") != course:
+            self._remember("course", course)
+
     @property
     def assignment(self) -> str:
         """The name of the graded assignment; empty if no assignment was graded."""

@@ -83,7 +83,7 @@ def grade_into(
     students = [student for one in arrivals.submissions for student in one.members]
     kept = [*students, *arrivals.conflicts]  # a student in a conflict keeps an earlier grade
     exercises = order.course.select(order.only)
-    refuse_strangers(folder, order.course.name)
+    refuse_strangers(folder, order.course.identity)
     with ExitStack() as stack:
         book: Gradebook | None = None
         if (folder / DATABASE).is_file():
@@ -128,7 +128,10 @@ def grade_again(
     `report` and `fresh` are as for `grade_into`. Raises `CallError` if the hidden seed has changed
     and `another_seed` is not set, or if another grading into the folder is running.
     """
-    with existing_gradebook(folder, order.course.name, continues=REGRADING) as book, alone(folder):
+    with (
+        existing_gradebook(folder, order.course.identity, continues=REGRADING) as book,
+        alone(folder),
+    ):
         if not another_seed:
             refuse_another_seed(book, order.seed, "the new seed")
         submissions = [*book.submissions()]
@@ -382,6 +385,7 @@ def _describe(
 ) -> None:
     """Store what is graded, with the course's rule for late work and questions without code."""
     book.exercises, book.assignment, book.roster = tuple(exercises), assignment, roster
+    book.belongs_to(course.identity)
     book.policy, book.questions = course.policy(assignment), course.questions_of(assignment)
 
 
@@ -425,7 +429,7 @@ def _finished(book: Gradebook) -> list[Row]:
 @contextmanager
 def _sole(folder: Path, order: Order) -> Iterator[Gradebook]:
     """Lock a folder against other gradings, and open or create its gradebook."""
-    with alone(folder), open_gradebook(folder, order.course.name) as book:
+    with alone(folder), open_gradebook(folder, order.course.identity) as book:
         yield book
 
 

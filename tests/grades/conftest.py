@@ -76,7 +76,7 @@ def book(tmp_path: Path) -> Path:
 
 def totals(folder: Path) -> dict[str, float | None]:
     """The total of each student."""
-    with existing_gradebook(folder, "tiny") as book:
+    with existing_gradebook(folder, "tiny/course") as book:
         return {row.student: row.total for row in book.rows()}
 
 

@@ -20,6 +20,7 @@ from tests.cli.test_streams import read_only
 from tests.conftest import Grader
 from tests.grades.conftest import DUE, totals
 from tests.grades.test_gradebook import grade_of
+from tests.support.places import TINY
 
 # --- lateness ------------------------------------------------------------------------------------
 
@@ -287,6 +288,23 @@ def test_an_old_gradebook_that_may_not_be_written_can_be_read(  # type: ignore[n
     assert (ended, told in said) == (code, True), said
     with closing(sqlite3.connect(book / "grades.db")) as old:
         assert old.execute("SELECT count(*) FROM adjustments").fetchone() == (1,)
+
+
+def test_grades_of_a_private_course_are_not_changed_by_the_rules_of_the_public_one(
+    grader: Grader, course: Path, tmp_path: Path
+) -> None:
+    """Its rules on what students may see would be lost, too."""
+    (tmp_path / "ada.py").write_text("x = 1\n", "utf-8")
+    out = tmp_path / "out"
+    grade = "grade", tmp_path / "ada.py", "--out", out, "--assignment", "ps1"
+    assert grader(*grade, "--course", course, "--seed", "s").code == 0
+    for command in (("adjust", out, "ada", "center", "+1", "--reason", "a"), ("report", out)):
+        page = (out / "feedback" / "ada.html").read_bytes()
+        refused = grader(*command, "--course", TINY / "exercises")
+        told = "'tiny/course', but this is 'tiny': name that course with --course"
+        assert (refused.code, told in refused.err) == (2, True)
+        assert (out / "feedback" / "ada.html").read_bytes() == page
+        assert grader(*command, "--course", course).code == 0
 
 
 # --- what the same folder is graded for ----------------------------------------------------------
