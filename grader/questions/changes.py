@@ -161,11 +161,8 @@ def _question(
 ) -> Question:
     chance.shuffle(choices)
     place = site.place
-    lines = (
-        f"Line {place.line}"
-        if site.end_line == place.line
-        else (f"Lines {place.line} to {site.end_line}")
-    )
+    # Without its number: the order of lines tells which step of the exercise a line is.
+    lines = "The line" if site.end_line == place.line else "The lines"
     verb = "is" if site.end_line == place.line else "are"
     seen = reply if reply in (outcome.told, RAISES) else f"The result was {reply}."
     return Question(

@@ -28,6 +28,7 @@ LARGE, ZERO, DOUBLE, SINGLE, MASKS, TRAINING, FRESH, ROUND = (
     "round numbers",
 )  # fmt: skip
 HUGE = 1000.0
+USUAL = 20.0  # larger numbers are named in a question
 PATTERNS: Sequence[Sequence[float]] = (
     (1.0, 0.0, 0.0), (0.0, 1.0, 0.0, 2.0), (2.0, 1.0, 3.0, 0.0, 4.0),
 )  # fmt: skip
@@ -233,13 +234,23 @@ def shapes_in_words(contract: Contract, one: Input) -> str:
             parts.append(f"`{name}` is {written}")
         elif isinstance(value, wire.TensorData):
             dtype = "" if value.dtype == "float32" else f" and the dtype {value.dtype}"
-            parts.append(f"`{name}` has the shape {value.shape}{dtype}")
+            parts.append(f"`{name}` has the shape {value.shape}{dtype}{_extremes(value)}")
         elif isinstance(value, wire.Items):
             shapes = [part.shape for part in value.items if isinstance(part, wire.TensorData)]
             if shapes:
                 parts.append(f"`{name}` holds tensors of the shapes {', '.join(map(str, shapes))}")
     parts += [f"`{name}` keeps its default" for name in _left_out(contract, one)]
     return ", ".join(parts)
+
+
+def _extremes(value: wire.TensorData) -> str:
+    """Words on a tensor's very large and infinite numbers, which decide much."""
+    numbers = payload.unpack(value)
+    if not isinstance(numbers, Tensor) or not numbers.is_floating_point():
+        return ""
+    finite = numbers[numbers.isfinite()].abs()
+    words = f", with numbers up to {finite.max():,.0f}" if bool((finite > USUAL).any()) else ""
+    return words + (", some of which are infinite" if finite.numel() < numbers.numel() else "")
 
 
 def values_in_words(contract: Contract, one: Input) -> str:
