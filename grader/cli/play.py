@@ -12,9 +12,10 @@ from grader.cli.app import STUDENTS, CourseOption, app, students_course
 from grader.course.course import Course
 
 EXAMPLES = (
-    "Example: grader play addition. What is the mask for? Add --without mask. What gives the "
-    "order away? Add --without positions, then --without mask,positions. What does the scale "
-    "change? Add --without scale --heads 1. Set two runs side by side: add --beside addition.html"
+    "Example: grader play addition\n\n"
+    "What is the mask for? Add --without mask. What gives the order away? Add --without positions, "
+    "then --without mask,positions. What does the scale change? Add --without scale --heads 1. Set "
+    "two runs side by side: add --beside addition.html"
 )
 
 

@@ -30,9 +30,11 @@ from tests.tools import reference
 
 # --- commands ------------------------------------------------------------------------------------
 
+EXAMPLE = "Example: "
+
 
 def command_reference() -> str:
-    """Each command below its heading: its help, its parameters and its example."""
+    """Each command below its heading: its help, its parameters and its examples."""
     commands.load(commands.offered())
     lines: list[str] = []
     heading = ""
@@ -62,8 +64,11 @@ def _command(path: str, command: Any) -> Iterator[str]:
             yield from (f"`{record[0]}`", f": {_plain(record[1])}", "")
     formatter = context.make_formatter()
     command.format_epilog(context, formatter)
-    if example := " ".join(formatter.getvalue().split()).removeprefix("Example: "):
-        yield from ("```console", f"$ {example}", "```", "")
+    texts = [" ".join(part.split()) for part in formatter.getvalue().strip().split("\n\n")]
+    examples = [f"$ {text.removeprefix(EXAMPLE)}" for text in texts if text.startswith(EXAMPLE)]
+    if examples:
+        yield from ("```console", *examples, "```", "")
+    yield from (f"{_plain(text)}\n" for text in texts if not text.startswith(EXAMPLE))
 
 
 def _plain(text: str) -> str:
