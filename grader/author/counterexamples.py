@@ -30,6 +30,7 @@ from grader.course.tensors import Make
 from grader.course.tolerances import REORDERED
 from grader.grading.desk import Desk
 from grader.grading.play import replay
+from grader.records.rows import counted
 from grader.testing.values import assert_agrees
 from grader.unsandboxed.in_process import undisturbed, unseen_prints
 from grader.wire.payload import tensors_of
@@ -92,7 +93,10 @@ class Search:
                         break
             except Late:
                 pass
-        return Shown(False, f"no difference from the reference was found in {tried} inputs")
+        if not tried:
+            return Shown(False, "no small input was found for which the reference gives numbers")
+        inputs = counted(tried, "input")
+        return Shown(False, f"no difference from the reference was found in {inputs}")
 
     def _inputs(self) -> Iterator[tuple[Call, bool]]:
         """Small calls, and whether a test makes the call; the smallest come first."""

@@ -225,7 +225,7 @@ def margin(measured: list[Measured], unit: str, id: str, excuses: Excuses) -> Au
     test, case, margin = near
     excuse = excuses.near.get(id) if margin.doubtful else None
     well = not margin.doubtful or excuse is not None
-    text = f"{margin.ratio:.3g} of the tolerance, in {test.name}[{case.label}]"
+    text = f"{margin.ratio:.3g} times the tolerance, in {test.name}[{case.label}]"
     advice = (
         "another processor may decide otherwise: choose inputs on which wrong answers differ more, "
         "or another `within=`, or "

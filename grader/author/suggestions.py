@@ -59,8 +59,8 @@ def unannotated(definition: str) -> str:
 
 
 def _title(mutant: Mutant) -> str:
-    """What the mutant changes, from the end of its id."""
-    change = mutant.id.partition(":")[2]
+    """What the mutant changes, from the end of its id; its place in the line is left out."""
+    change = re.sub(r"#\d+$", "", mutant.id.partition(":")[2])
     old, arrow, new = change.partition("->")
     if not arrow:
         how, _, text = change.partition(" ")

@@ -33,7 +33,7 @@ def faults(
     """
     for title, text in stated.parts.items():
         if TODO in text:
-            yield f"left for a person: {title or 'the first sentence or the formula'}"
+            yield f"left for a person: {title or _first(stated)}"
     if not stated.formal:
         return
     module = contract.forward is not None
@@ -56,8 +56,13 @@ def faults(
             yield f"the rule {key} is built in, so the statement must not define it"
         if not sentence.endswith("."):
             yield f"the rule {key} is not a sentence: {sentence}"
-        if (AT_HEART in sentence) is not (key in heart):
-            yield f"the rule {key} and course.toml disagree on whether it is at the heart"
+        if AT_HEART in sentence and key not in heart:
+            yield f"the rule {key} says `{AT_HEART}`, but `heart` in course.toml does not list it"
+        elif AT_HEART not in sentence and key in heart:
+            yield (
+                f"the rule {key} is at the heart in course.toml, and lacks the sentence `An answer "
+                f"that breaks this rule gets {AT_HEART}.`"
+            )
     if forbids and FORBIDDEN not in stated.rules:
         yield f"the exercise forbids operations, but has no rule {FORBIDDEN}"
     if module:
@@ -66,6 +71,14 @@ def faults(
     yield from _differs(stated.entries(TAKES), TAKES, called)
     if unsaid := _unsaid(stated.parts.get(GIVES, ""), Parameter(GIVES, called.returns)):
         yield f"{GIVES} does not say {unsaid}"
+
+
+def _first(stated: Statement) -> str:
+    """What is left to write above the titled parts."""
+    sentence, _, formula = stated.computes.partition("\n")
+    slots = {"the first sentence": sentence, "the formula": formula}
+    left = [slot for slot, text in slots.items() if TODO in text]
+    return " and ".join(left) or "the text above the titles"
 
 
 def _differs(entries: Mapping[str, str], part: str, signature: Signature) -> Iterator[str]:

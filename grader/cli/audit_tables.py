@@ -57,7 +57,12 @@ def audit_report(
     if near:
         yield Text("Nearest to a tolerance, from below and from above:", style="bold")
     for finding in near:
-        yield Text(f"  {finding.name}: {finding.ratio:.3g} of the tolerance")
+        # Of an error, 1 would be a fault. Counts are the same on every machine.
+        exact = finding.ratio == 1
+        said = (
+            "a count that equals its limit" if exact else f"{finding.ratio:.3g} times the tolerance"
+        )
+        yield Text(f"  {finding.name}: {said}")
     sums = {
         kind: (
             sum(row[kind][0] for row in totals.values()),

@@ -284,7 +284,7 @@ def test_a_module_has_a_rule_on_its_weights_that_a_missing_bias_breaks(made: Mad
 
 def test_arrays_are_drawn_in_float64_and_get_no_test_of_gradients(made: Made) -> None:
     checks = (made.course.folder / "checks" / "test_middles.py").read_text("utf-8")
-    assert "x = make.normal(2.0, rows=5, columns=4).double().numpy()" in checks
+    assert "x = make.normal(2.0, rows=5, columns=4, dtype=torch.float64).numpy()" in checks
     hidden = (made.course.solutions / "graders" / "test_middles.py").read_text("utf-8")
     for test in ("has_the_right_shape", "agrees_with_the_reference", "changes_no_argument"):
         assert f"def test_spread_{test}(" in hidden

@@ -51,6 +51,13 @@ def test_each_suggestion_makes_its_mutant(folder: Path, name: str, tmp_path: Pat
     assert changes > len(texts) / 2, "most are changes of a few letters"
 
 
+def test_titles_do_not_count_the_places_in_a_line() -> None:
+    source = "def f(x):\n    return x[:, -1] + x[-1]\n"
+    mutants = mutants_of(source, "f")
+    (second,) = (one for one in mutants if one.id.endswith("-1->0#2"))
+    assert '"`0` in place of `-1`"' in suggestion(source, "f", second, set())
+
+
 def test_the_command_prints_suggestions_by_line_and_then_those_that_compute_the_same(
     grader: Grader, tmp_path: Path
 ) -> None:

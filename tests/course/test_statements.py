@@ -151,12 +151,21 @@ def test_a_statement_in_the_form_has_no_faults(with_weigh: Weigh) -> None:
         ("https://", "", "the statement's source has no address"),
         ("stays as it was.", "stays", "the rule unchanged is not a sentence"),
         ("large: ", "computes: ", "the rule computes is built in"),
+        ("as it was.", "as it was, for at most half of the points.", "does not list it"),
+        ("weights[i, j] =", "TODO:", "left for a person: the formula"),
     ],
 )
 def test_what_a_statement_lacks_is_told(with_weigh: Weigh, old: str, new: str, why: str) -> None:
     assert old in WEIGH
     (one,) = told(with_weigh(WEIGH.replace(old, new)))
     assert why in one
+
+
+def test_a_rule_at_the_heart_says_what_it_costs(with_weigh: Weigh) -> None:
+    course = with_weigh(WEIGH)
+    contract = open_oracle(course).contracts["weigh"]
+    (fault,) = faults(statement(course, "weigh"), contract, forbids=False, heart=["large"])
+    assert "An answer that breaks this rule gets at most half of the points." in fault
 
 
 def test_a_statement_says_that_the_result_is_an_integer(with_weigh: Weigh) -> None:
