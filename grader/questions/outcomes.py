@@ -8,6 +8,7 @@ from itertools import product
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from grader import wire
 from grader.course.contract import Contract
@@ -209,12 +210,7 @@ def _positions(
     axis = _axis_of_positions(contract, was)
     if axis is None:
         return [], []
-    assert isinstance(value, wire.Returned)
-    assert isinstance(was, wire.Returned)
-    one, other = (
-        next(iter(payload.tensors_of([payload.unpack(result.value)]))).to(torch.complex128)
-        for result in (value, was)
-    )
+    one, other = (_tensors_in(result)[0].to(torch.complex128) for result in (value, was))
     off = (one - other).abs().movedim(axis, 0).flatten(1).amax(dim=1)
     if bool(((off > SAME) & (off < CLEAR)).any()) or not bool(off.isfinite().all()):
         return [], []
@@ -251,9 +247,14 @@ def _on_edges(
 
 
 def _is_finite(outcome: wire.Outcome | None) -> bool:
+    return all(bool(one.isfinite().all()) for one in _tensors_in(outcome) if not one.is_meta)
+
+
+def _tensors_in(outcome: wire.Outcome | None) -> Sequence[Tensor]:
+    """The tensors of a result, and its arrays as tensors."""
     assert isinstance(outcome, wire.Returned)
-    tensors = payload.tensors_of([payload.unpack(outcome.value)])
-    return all(bool(tensor.isfinite().all()) for tensor in tensors if not tensor.is_meta)
+    parts = flat([outcome.value])
+    return [payload.unpack_tensor(part) for part in parts if isinstance(part, wire.TensorData)]
 
 
 def _short(text: str) -> str:
