@@ -31,7 +31,8 @@ LARGE, MOST_LARGE = 2**20, 2**5
 class Make:
     """Draws the tensors for a case of a test: ``make.normal(batch=2, tokens=5)``.
 
-    For a NumPy array, add ``.numpy()``, or ``.double().numpy()`` for float64.
+    For a NumPy array, add ``.numpy()``. Draw an array of float64 with ``dtype=torch.float64``: the
+    numbers of ``.double()`` are those of float32, which hide a detour through float32.
 
     The names of the sizes, such as ``batch``, are for the reader; they do not change the numbers.
     """

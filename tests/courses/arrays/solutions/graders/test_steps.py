@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from grader.testing import assert_agrees, assert_agrees_to_float64, assert_input_unchanged, rung
 
@@ -80,8 +81,8 @@ def test_convolve_agrees_with_the_reference(student, reference, make, length, wi
 @rung.property("convolve", rules=("dtype",))
 def test_convolve_keeps_float64(student, reference, make):
     """float64 gives float64, in full precision."""
-    signal = make.normal(2.0, length=4).double().numpy()
-    kernel = make.normal(1.0, width=3).double().numpy()
+    signal = make.normal(2.0, length=4, dtype=torch.float64).numpy()
+    kernel = make.normal(1.0, width=3, dtype=torch.float64).numpy()
     assert_agrees_to_float64(student.convolve(signal, kernel), reference.convolve(signal, kernel))
 
 
