@@ -38,10 +38,10 @@ Several mistakes that differ in a number may be declared in a loop::
             change={"self.down(hidden)": f"nn.Dropout({rate})(self.down(hidden))"},
         )
 
-The engine's table of common mistakes, ``general.py`` in this room, holds mistakes that people make
-in any course. ``solutions/mistakes/common.py`` continues the table with mistakes of the course, and
-replaces mistakes of the same name. Each mistake has one or more changes. An exercise uses the first
-change that fits its reference::
+The engine's table of common mistakes holds mistakes that people make in any course.
+``solutions/mistakes/common.py`` continues the table with mistakes of the course, and replaces
+mistakes of the same name. Each mistake has one or more changes. An exercise uses the first change
+that fits its reference::
 
     common(
         "mask-as-numbers", "The mask is added to the scores as 0 and 1",

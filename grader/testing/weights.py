@@ -15,11 +15,13 @@ from grader.testing.values import assert_that
 
 
 def adopt(theirs: RemoteModule, ours: nn.Module) -> Adoption:
-    """Give the student's module the reference's weights, by role; see `grader.proxies.adoption`.
+    """Give the student's module the reference's weights, by role.
 
-    Returns the match. ``.missing`` lists the roles that the student's module lacks, which become
-    zero in `ours`. ``.extra`` lists the student's parameters without a role. Raises `Unadoptable`,
-    an `AssertionError` for the student, if the module has no place for the weights.
+    A role is a weight's name, such as ``W_query`` or an alias of it, or else the place in which the
+    weight gives the reference's results. Returns the match. ``.missing`` lists the roles that the
+    student's module lacks, which become zero in `ours`. ``.extra`` lists the student's parameters
+    without a role. Raises `Unadoptable`, an `AssertionError` for the student, if the module has no
+    place for the weights.
 
     >>> theirs, ours = student.Projection(3, 4), reference.Projection(3, 4)
     >>> adopt(theirs, ours).extra
