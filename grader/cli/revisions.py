@@ -94,7 +94,8 @@ def _corrected(one: Correction, course: Course, console: Console) -> None:
     totals = _arrow(_points(before.total), _points(after.total))
     most = course.most_of(part)
     of_most = "" if most is None else f" of {number(most)}"
-    print_plain(console, f"{after.student}: {part} {points}{of_most}, total {totals}")
+    changes = f"{part} {points}{of_most}", f"total {totals}"  # the same if the part is the total
+    print_plain(console, f"{after.student}: {', '.join(dict.fromkeys(changes))}")
     print_plain(console, _correction(before.correction(part), after.correction(part)))
     if most is not None and after.sum_of(parts) > most:
         print_plain(console, BONUS, "yellow")

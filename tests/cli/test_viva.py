@@ -150,7 +150,7 @@ def test_marks_come_back_and_are_not_replaced(viva: Viva, grader: Grader, book: 
     path.write_text(marked, "utf-8")
     ran = grader("adjust", book, "--from", path, "--course", TINY)
     assert (ran.code, ran.err) == (0, "")
-    assert "total 7 → 8.5" in ran.out
+    assert ": total 7 → 8.5\n" in ran.out
     assert "corrected by +1.5: clear replies" in ran.out
     ran = viva("--all")
     assert (ran.code, "this sheet has marks or remarks" in ran.err) == (2, True)
