@@ -1,7 +1,8 @@
 """Commands on pages are run, and print what the pages show.
 
 The blocks of a page run one after another in one folder: an empty one, or a copy of the course if
-the page says ``<!-- folder: clone -->`` or ``<!-- folder: student -->``.
+the page says ``<!-- folder: clone -->`` or ``<!-- folder: student -->``. A page may make
+folders next to this one, and name its course once with ``export``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
     """Make the folder of a page, and go there."""
 
     def make(text: str) -> None:
-        folder = tmp_path / "folder"
+        folder = tmp_path / "attention-grader"
         folder.mkdir()
         if re.search(r"^<!-- folder: (clone|student) -->$", text, re.MULTILINE):
             for part in (REAL, ROOT / "solutions", SAMPLES):
@@ -43,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
             monkeypatch.setattr("grader.course.course.__file__", str(installed))
         monkeypatch.chdir(folder)
 
-    monkeypatch.delenv(NAMED, raising=False)
+    monkeypatch.setenv(NAMED, "")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("TERM", "dumb")
@@ -84,6 +85,11 @@ def run(command: str) -> tuple[int, str]:
     words = shlex.split(command, comments=True)
     if words[0] == "cd":
         os.chdir(words[1])
+        return 0, ""
+    if words[0] == "export":
+        name, _, value = words[1].partition("=")
+        assert name == NAMED, f"{name} would stay set for other pages"
+        os.environ[name] = value.replace("$PWD", str(Path.cwd()))
         return 0, ""
     if words[0] == "grader" and not re.search(r"[|<>&;*]", command.partition(" #")[0]):
         return run_here(words)
