@@ -89,8 +89,9 @@ def viva(
     With --all, a sheet, marks.csv, has a line for each student: tick the questions, and write a
     mark and a reason, which the student will read. `grader adjust DIR --from` reads the sheet, and
     leaves out students without a mark. For marks of their own, course.toml needs a question:
-    [[manual]] name = "viva", points = 6, before the grading; the mark then sets its points. Without
-    it, marks are added to the total. The sheet names students with similar submissions.
+    [[manual]] name = "viva", points = 6, before the grading, and `manual = ["viva"]` in an
+    assignment; the mark then sets its points. Without it, marks are added to the total. The sheet
+    names students with similar submissions.
 
     Keep the pages to yourself. `grader forget` removes a student from the folder viva in DIR.
     """
