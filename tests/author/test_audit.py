@@ -439,4 +439,4 @@ def test_references_with_too_few_questions_are_named(course: Course, grader: Gra
     ran = grader("audit", "center", "Projection", "--course", course.folder)
     _, told, after = ran.out.partition("References about which `grader ask` has fewer questions: 1")
     assert told
-    assert after.split("\n")[1] == "  Projection/questions: 1 of 3 questions"
+    assert after.split("\n")[1] == "  Projection/questions: 0 of 3 questions"
