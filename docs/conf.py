@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,10 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
-REFERENCE = Path(__file__).parent / "reference"
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from grader import __version__
+from tests.tools import pages
 
-from grader import __version__  # noqa: E402
-from tests.tools import pages  # noqa: E402
+REFERENCE = Path(__file__).parent / "reference"
 
 project = "attention-grader"
 version = release = __version__

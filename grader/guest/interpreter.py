@@ -111,7 +111,8 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
     # On the meta device, torch.slice_scatter and similar functions switch off a dispatch key while
     # they copy.
     torch._prims_common.clone_preserve_strides = torch.clone
-    # From torch 2.15 on, `torch.no_grad` as a decorator renames its frame by changing code.
+    # From torch 2.15 on, `torch.no_grad` as a decorator renames its frame by changing code. Older
+    # versions lack the name, so mypy refuses a plain assignment.
     setattr(torch.utils._contextlib, "_set_stack_frame_name", _unchanged)  # noqa: B010
     compile_nothing()
     # The other engines for quantised layers write machine code, which a jail cannot execute.

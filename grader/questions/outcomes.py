@@ -183,32 +183,31 @@ def _results_told(changed: Sequence[bool]) -> str:
 
 def positions_in_words(contract: Contract, was: wire.Outcome | None) -> list[str]:
     """Sentences on where the numbers of a result change, if it has an axis of positions."""
-    axis = _axis_of_positions(contract, was)
-    if axis is None:
-        return []
-    spec = next(specs_of((contract.forward or contract.call).returns), None)
-    size = len(shapes_of(was)[0])
-    along = f"Along {axis_named(label_of(spec, axis - size))}, the numbers of the result change"
-    return [f"{along} {where}." for where in POSITIONS]
+    _, label = _axis_of_positions(contract, was)
+    along = f"Along {axis_named(label)}, the numbers of the result change"
+    return [f"{along} {where}." for where in POSITIONS] if label else []
 
 
-def _axis_of_positions(contract: Contract, was: wire.Outcome | None) -> int | None:
-    """The first axis of a result with some positions that has a name, and is not the last."""
+def _axis_of_positions(contract: Contract, was: wire.Outcome | None) -> tuple[int, str]:
+    """The first axis of a result with some positions that has a name, and is not the last.
+
+    The name is empty if there is none.
+    """
     shapes = shapes_of(was)
     spec = next(specs_of((contract.forward or contract.call).returns), None)
     for axis, size in enumerate(shapes[0][:-1] if len(shapes) == 1 else ()):
         label = label_of(spec, axis - len(shapes[0]))
         if size >= FEW_POSITIONS and label != BATCH and is_named(spec, label):
-            return axis
-    return None
+            return axis, label
+    return 0, ""
 
 
 def _positions(
     contract: Contract, value: wire.Outcome | None, was: wire.Outcome | None
 ) -> tuple[list[str], list[str]]:
     """Sentences on where the numbers of a result change: those that are true, and those not."""
-    axis = _axis_of_positions(contract, was)
-    if axis is None:
+    axis, label = _axis_of_positions(contract, was)
+    if not label:
         return [], []
     one, other = (_tensors_in(result)[0].to(torch.complex128) for result in (value, was))
     off = (one - other).abs().movedim(axis, 0).flatten(1).amax(dim=1)

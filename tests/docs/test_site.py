@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -13,14 +12,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import NAMES, chromium, executable
+from tests.support.browser import chromium, needs_browser
 from tests.support.places import REAL, ROOT
 from tests.tools import pages
-
-needs_browser = pytest.mark.skipif(
-    executable() is None and "GRADER_NEEDS_BROWSER" not in os.environ,
-    reason=f"no browser is installed: none of {', '.join(NAMES)} is found",
-)
 
 
 @pytest.fixture(scope="module")

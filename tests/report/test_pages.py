@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,13 +18,10 @@ from grader.questions.exam import Exam
 from grader.questions.question import Question
 from grader.report import write_exams, write_pages
 from grader.wire import Place
-from tests.support.browser import NAMES, chromium, executable
+from tests.support.browser import chromium, needs_browser
 from tests.support.gradebooks import ANSWER, EXERCISES, HOSTILE, MISTAKE, write_class
 
-pytestmark = pytest.mark.skipif(
-    executable() is None and "GRADER_NEEDS_BROWSER" not in os.environ,
-    reason=f"no browser is installed: none of {', '.join(NAMES)} is found",
-)
+pytestmark = needs_browser
 
 FEEDBACK = ("feedback", "bob")
 HOSTILE_FEEDBACK = ("feedback", file_stems([HOSTILE])[HOSTILE])

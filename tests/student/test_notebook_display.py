@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -16,12 +15,9 @@ from grader.feedback.disagreement import picture_of
 from grader.feedback.pictures.svg import picture_svg
 from grader.feedback.pictures.text import drawn
 from grader.student.notebook_display import Lines, NotChecked, with_text
-from tests.support.browser import NAMES, chromium, executable
+from tests.support.browser import chromium, needs_browser
 
-pytestmark = pytest.mark.skipif(
-    executable() is None and "GRADER_NEEDS_BROWSER" not in os.environ,
-    reason=f"no browser is installed: none of {', '.join(NAMES)} is found",
-)
+pytestmark = needs_browser
 
 # JupyterLab's rule for what is in a <pre>, and the colours of its two themes.
 JUPYTER = "<style>pre {{ word-break: break-all; white-space: pre-wrap }}</style><body {}>{}</body>"
