@@ -179,7 +179,7 @@ def test_every_exercise_is_tested_along_the_ladder(
     rungs = {test.rung for test in hidden}
     assert {"shape", "value"} <= rungs
     contract = oracle.contracts[name]
-    signature = contract.forward or contract.call
+    signature = contract.called
     specs = [spec for parameter in signature.parameters for spec in parameter.specs]
     if any(spec.kind == "float" for spec in specs):
         flows = "gradient" in rungs

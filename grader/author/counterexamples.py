@@ -111,7 +111,7 @@ class Search:
 
     def _shown(self, call: Call) -> str:
         """The arguments as text: ``x = [[1.0, 2.0]]``."""
-        signature = self._contract.forward or self._contract.call
+        signature = self._contract.called
         made = _named(self._contract.call.parameters, call.made_with)
         return ", ".join([*made, *_named(signature.parameters, call.arguments)])
 
@@ -235,7 +235,7 @@ def _cut(contract: Contract, call: Call) -> Iterator[Call]:
 
 def _resized(contract: Contract, call: Call, binding: Binding) -> Call | None:
     """The call with other sizes; None if a tensor would have to grow."""
-    signature = contract.forward or contract.call
+    signature = contract.called
     made = [
         _of_size(p, v, binding)
         for p, v in zip(contract.call.parameters, call.made_with, strict=False)

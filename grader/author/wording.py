@@ -67,7 +67,7 @@ def faults(
         yield f"the exercise forbids operations, but has no rule {FORBIDDEN}"
     if module:
         yield from _differs(stated.entries(MADE_WITH), MADE_WITH, contract.call)
-    called = contract.forward or contract.call
+    called = contract.called
     yield from _differs(stated.entries(TAKES), TAKES, called)
     if unsaid := _unsaid(stated.parts.get(GIVES, ""), Parameter(GIVES, called.returns)):
         yield f"{GIVES} does not say {unsaid}"

@@ -166,7 +166,7 @@ def _names(given: list[str] | None) -> list[str] | None:
 NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME]...",
+        metavar="NAME",
         callback=_names,
         autocompletion=completion.exercises,
         help="Exercises or units (default: all).",

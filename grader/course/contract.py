@@ -99,6 +99,11 @@ class Signature:
     parameters: tuple[Parameter, ...]
     returns: Form = ANYTHING
 
+    @property
+    def returned(self) -> TensorSpec | None:
+        """The form of the first tensor of a result; None if a result has none."""
+        return next(specs_of(self.returns), None)
+
 
 @dataclass(frozen=True)
 class Contract:
@@ -108,6 +113,11 @@ class Contract:
     kind: Literal["function", "module"]
     call: Signature
     forward: Signature | None = None
+
+    @property
+    def called(self) -> Signature:
+        """What an input of a test is given to: a module's ``forward``, or the function."""
+        return self.forward or self.call
 
 
 # --- compiling -----------------------------------------------------------------------------------

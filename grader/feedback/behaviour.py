@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from grader.course.contract import Contract, Signature
-from grader.course.forms import TensorSpec, specs_of
+from grader.course.contract import Contract
+from grader.course.forms import TensorSpec
 from grader.proxies.facts import LIFT, Fact, Facts, Kind
 
 MOST_TOLD = 2  # the most sentences on one answer
@@ -39,19 +39,15 @@ class _Words:
     ours: Mapping[Fact, bool]
     wrong: frozenset[Fact]
 
-    @property
-    def _signature(self) -> Signature:
-        return self.contract.forward or self.contract.call
-
     def _argument(self, number: int) -> str:
-        return f"`{self._signature.parameters[number].name}`"
+        return f"`{self.contract.called.parameters[number].name}`"
 
     def _axis_in(self, number: int, axis: int) -> str:
-        specs = self._signature.parameters[number].specs
+        specs = self.contract.called.parameters[number].specs
         return label_of(specs[0] if specs else None, axis)
 
     def _axis_out(self, axis: int) -> str:
-        return label_of(next(specs_of(self._signature.returns), None), axis)
+        return label_of(self.contract.called.returned, axis)
 
     def _of(self, *kinds: Kind) -> list[Fact]:
         return sorted(fact for fact in self.wrong if fact.kind in kinds)

@@ -139,7 +139,7 @@ def _crash(test: Test, error: BaseException) -> str:
 def _axes(desk: Desk, test: Test) -> list[str] | None:
     """The names of the axes of an exercise's result; None if fewer than two have names."""
     contract = desk.oracle.contracts[test.exercise]
-    returns = (contract.forward or contract.call).returns
+    returns = contract.called.returns
     if not isinstance(returns, TensorSpec) or returns.dimensions is None:
         return None
     names = [dimension.label for dimension in returns.dimensions if not dimension.variadic]

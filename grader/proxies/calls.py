@@ -201,7 +201,7 @@ def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
 
     Then the form of a cache does not matter when the result identifies a mistake.
     """
-    signature = contract and (contract.forward or contract.call)
+    signature = contract and contract.called
     if signature and leaves_result(signature):
         return None
     parts = getattr(signature and signature.returns, "parts", ())

@@ -34,6 +34,7 @@ BY_RESULT = 0.5  # how often a change is asked about by a result, where that is 
 # The rank of a change by what it does, the most telling first; chance adds at most `NOISE`.
 NOISE = 2.5
 TELLING = {"behaviour": 0, "edge": 0, "shape": 1, "numbers": 1, "nothing": 1, "raises": 2}
+HIDDEN = ("nothing", "edge")  # kinds of changes that show on few inputs, or on none
 FOLLOW_UP = {
     "raises": "Which two shapes or types meet there, and why do they not fit?",
     "shape": "Which later line would notice the other shape, and which would not?",
@@ -63,7 +64,7 @@ def in_words(tried: Tried, chance: random.Random) -> tuple[int, list[tuple[wire.
     at = tried[chance.choice([*tried])].at
     ranked: list[tuple[float, wire.Site, Outcome]] = []
     for site, outcome in tried.items():
-        if outcome.at != at and outcome.kind not in ("nothing", "edge"):
+        if outcome.at != at and outcome.kind not in HIDDEN:
             continue
         if outcome.told == NUMBERS and any(outcome.shown):
             continue  # results show better how numbers differ
@@ -105,10 +106,15 @@ def _in_words(
     site, outcome = chance.choice(found)
     setting = shapes_in_words(study.contract, study.inputs[at])
     asks = f"What happens if {setting}?" if setting else "What happens?"
-    if "True" in site.new and "bias" in site.new:
-        asks += " The weights are as before, and a new bias is not 0."
-    if study.has_modes:
-        asks += " The module is in evaluation mode, unless a choice says otherwise."
+    adds_bias = "True" in site.new and "bias" in site.new
+    said = {
+        "the module is in evaluation mode": study.has_modes,
+        "the weights are as before": adds_bias or ON_EDGES[FRESH] in choices,
+        "a new bias is not 0": adds_bias,
+    }
+    if any(said.values()):
+        so = ", and ".join(words for words, is_so in said.items() if is_so)
+        asks += f" Unless a choice says otherwise, {so}."
     return site, _question(study, site, asks, outcome, outcome.told, choices, chance)
 
 
@@ -129,7 +135,12 @@ def _by_result(
         if "," not in usual:  # of one number
             continue
         shown = {site: outcome.shown[number] for site, outcome in tried.items() if outcome.shown}
-        fitting = [site for site in shown if shown[site]]
+        # An input that hides what a change does is none to ask by.
+        fitting = [
+            site
+            for site in shown
+            if shown[site] and (differ(shown[site], usual) or tried[site].kind in HIDDEN)
+        ]
         chance.shuffle(fitting)
         sites = apart(fitting, _differing(shown), CHOICES)
         choices = [shown[one] for one in sites]
@@ -139,7 +150,7 @@ def _by_result(
         if len(choices) < FEWEST:
             continue
         site = chance.choice(sites)
-        rounded = "" if any("True" in one or "False" in one for one in choices) else ROUNDED
+        rounded = ROUNDED if any("." in one for one in choices if one != RAISES) else ""
         values = values_in_words(study.contract, study.readable[number])
         asks = f"For {values}, what is the result then{rounded}?"
         return site, _question(study, site, asks, tried[site], shown[site], choices, chance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
@@ -21,6 +22,7 @@ RUNNABLE: Sequence[Callable[[Study, random.Random], Iterator[Question]]] = (
     about_shapes, about_parts,
 )  # fmt: skip
 SHARE_OF_LINES = 0.35
+SPARE = 2  # changes of each kind to ask about: another run of one may not agree
 
 
 def choose(study: Study, count: int, seed: str) -> list[Question]:
@@ -52,6 +54,7 @@ def choose(study: Study, count: int, seed: str) -> list[Question]:
 def _try(study: Study, chance: random.Random, count: int) -> dict[wire.Site, Outcome]:
     """Changes of lines by chance, and what they do; the first of each line come first."""
     sites = [site for site in study.sites if site.kind != "value"]
+    kinds = {site.kind for site in sites}
     chance.shuffle(sites)
     turns: dict[tuple[str, int, int], int] = {}
     order: dict[wire.Site, int] = {}
@@ -63,8 +66,10 @@ def _try(study: Study, chance: random.Random, count: int) -> dict[wire.Site, Out
         if (outcome := study.outcome(site)) is not None:
             tried[site] = outcome
         if number % MOST_TRIED == 0:
-            replies = {question.reply for _, question in about_changes(study, tried, chance)}
-            if len(replies) > count:
+            about = [*about_changes(study, tried, chance)]
+            replies = {question.reply for _, question in about}
+            asked = Counter(site.kind for site in {site for site, _ in about})
+            if len(replies) > count and all(asked[kind] >= SPARE for kind in kinds):
                 break
     return tried
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ LARGE, ZERO, DOUBLE, SINGLE, MASKS, TRAINING, FRESH, ROUND = (
     "large numbers", "zeros", "float64", "size one", "masks", "training mode", "own weights",
     "round numbers",
 )  # fmt: skip
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 HUGE = 1000.0
 USUAL = 20.0  # larger numbers are named in a question
 PATTERNS: Sequence[Sequence[float]] = (
@@ -57,7 +58,7 @@ class Input:
     @property
     def with_other_masks(self) -> Input:
         """The call with the opposite of each mask."""
-        return replace(self, call=_changed(self.call, torch.logical_not, "bool"))
+        return replace(self, call=_changed(self.call, torch.logical_not, ["bool"]))
 
     @property
     def is_readable(self) -> bool:
@@ -183,7 +184,13 @@ class _Filling:
         self._begun = 0
 
     def __call__(self, tensor: Tensor) -> Tensor:
-        at = [(n + self._begun) % len(self._pattern) for n in range(tensor.numel())]
+        columns = tensor.shape[-1] if tensor.dim() else 1
+        # Rows as long as the pattern would all be the same.
+        shift = int(columns % len(self._pattern) == 0)
+        at = [
+            (n + shift * (n // columns) + self._begun) % len(self._pattern)
+            for n in range(tensor.numel())
+        ]
         self._begun += 1
         return torch.tensor([self._pattern[n] for n in at], dtype=tensor.dtype).reshape(
             tensor.shape
@@ -192,12 +199,12 @@ class _Filling:
 
 def _with(one: Input, only: str, change: Callable[[Tensor], Tensor]) -> Input:
     """The input with its tensors of floats changed."""
-    return replace(one, call=_changed(one.call, change, "float32"), only=only)
+    return replace(one, call=_changed(one.call, change, FLOATS), only=only)
 
 
 def _masked(call: wire.Invoke) -> wire.Invoke:
     """The call with masks that are the same everywhere."""
-    return _changed(call, torch.zeros_like, "bool")
+    return _changed(call, torch.zeros_like, ["bool"])
 
 
 def _shortened(call: wire.Invoke, size: int) -> wire.Invoke:
@@ -209,11 +216,15 @@ def _shortened(call: wire.Invoke, size: int) -> wire.Invoke:
     return _changed(call, shorten)
 
 
-def _changed(call: wire.Invoke, change: Callable[[Tensor], Tensor], dtype: str = "") -> wire.Invoke:
-    """The call with other tensors as arguments, or only with others for those of a dtype."""
+def _changed(
+    call: wire.Invoke, change: Callable[[Tensor], Tensor], dtypes: Collection[str] = ()
+) -> wire.Invoke:
+    """The call with other tensors as arguments, or only with others for those of some dtypes."""
     arguments = [
         payload.pack_tensor(change(payload.unpack_tensor(value)))
-        if isinstance(value, wire.TensorData) and not value.array and dtype in ("", value.dtype)
+        if isinstance(value, wire.TensorData)
+        and not value.array
+        and (not dtypes or value.dtype in dtypes)
         else value
         for value in call.arguments
     ]
@@ -244,10 +255,12 @@ def shapes_in_words(contract: Contract, one: Input) -> str:
 
 
 def _extremes(value: wire.TensorData) -> str:
-    """Words on a tensor's very large and infinite numbers, which decide much."""
+    """Words on a tensor's very large and infinite numbers, or on zeros, which decide much."""
     numbers = payload.unpack(value)
     if not isinstance(numbers, Tensor) or not numbers.is_floating_point():
         return ""
+    if not numbers.any():
+        return ", with zeros alone"
     finite = numbers[numbers.isfinite()].abs()
     words = f", with numbers up to {finite.max():,.0f}" if bool((finite > USUAL).any()) else ""
     return words + (", some of which are infinite" if finite.numel() < numbers.numel() else "")
@@ -280,4 +293,4 @@ def _named(contract: Contract, one: Input) -> Iterator[tuple[str, Any]]:
 def _calls(contract: Contract, one: Input) -> Iterator[tuple[Signature, wire.Invoke]]:
     if one.made is not None:
         yield contract.call, one.made
-    yield contract.forward or contract.call, one.call
+    yield contract.called, one.call

@@ -10,7 +10,7 @@ from grader.questions.changes import FEWEST, FOLLOW_UP, Tried, in_words
 from grader.questions.inputs import shapes_in_words
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import LABELS, OMITTED, line_of, lines_at, marked
+from grader.questions.texts import LABELS, OMITTED, files_of, line_of, lines_at, marked
 
 DRAWS = 8  # each change of a set is run again, so few sets are drawn
 
@@ -38,7 +38,7 @@ def about_lines(
             "line",
             study.name,
             (f"Suppose that {setting}. " if setting else "")
-            + f'One of these changes has this effect: "{told}" Which one?',
+            + f'One of these changes of {files_of(sites)} has this effect: "{told}" Which one?',
             [line for one in sites for line in lines_at(study.sources, one)],
             _choice(labels[site]),
             f"The {len(sites)} changes were run one by one; only this one had the effect.",

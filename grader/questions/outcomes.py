@@ -12,7 +12,6 @@ from torch import Tensor
 
 from grader import wire
 from grader.course.contract import Contract
-from grader.course.forms import specs_of
 from grader.feedback.behaviour import BATCH, axis_named, label_of
 from grader.grading.diagnosis import flat
 from grader.proxies.facts import CLEAR, Facts
@@ -84,6 +83,8 @@ ON_EDGES = {
     FRESH: "Nothing for the same weights; but a new module begins with other weights.",
 }
 OVERFLOWS = "Nothing for numbers of usual size; very large numbers give NaN or infinity."
+# An input with infinite numbers breaks, and it is open whether it is one with very large numbers.
+OVERLAPS = ({BREAKS, OVERFLOWS}, {BREAKS, ON_EDGES[LARGE]})
 
 
 def outcome_of(
@@ -141,7 +142,7 @@ def outcome_of(
 
 def excludes(one: Outcome, other: Outcome) -> bool:
     """Whether the sentence on another change is surely false of this one."""
-    if one.told == other.told:
+    if one.told == other.told or {one.told, other.told} in OVERLAPS:
         return False
     if other.kind == "behaviour" and one.kind != "raises":
         return other.told in one.false
@@ -194,7 +195,7 @@ def _axis_of_positions(contract: Contract, was: wire.Outcome | None) -> tuple[in
     The name is empty if there is none.
     """
     shapes = shapes_of(was)
-    spec = next(specs_of((contract.forward or contract.call).returns), None)
+    spec = contract.called.returned
     for axis, size in enumerate(shapes[0][:-1] if len(shapes) == 1 else ()):
         label = label_of(spec, axis - len(shapes[0]))
         if size >= FEW_POSITIONS and label != BATCH and is_named(spec, label):

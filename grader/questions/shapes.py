@@ -11,7 +11,7 @@ from grader.questions.inputs import shapes_in_words
 from grader.questions.outcomes import shapes_of
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import MARKS, marked
+from grader.questions.texts import MARKS, files_of, marked
 
 FEWEST = 2  # dimensions that are worth asking
 
@@ -48,7 +48,7 @@ def about_shapes(study: Study, chance: random.Random) -> Iterator[Question]:
             "shape",
             study.name,
             f"Suppose that {shapes_in_words(study.contract, one)}. What is the shape of the value "
-            f"between {MARKS[0]} and {MARKS[1]}{again}?",
+            f"between {MARKS[0]} and {MARKS[1]} in {files_of([site])}{again}?",
             marked(study.sources, site),
             str(shapes[site]),
             f"A probe saw a tensor of the shape {shapes[site]} there.",

@@ -6,7 +6,7 @@ import io
 import math
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -137,6 +137,11 @@ def marked(
                 text = text[:column] + mark + text[column:]
         found.append(wire.Place(line.file, line.line, text, line.cell))
     return found
+
+
+def files_of(sites: Iterable[wire.Site]) -> str:
+    """The files of some sites, such as "gpt.py", with the numbers of cells."""
+    return " and ".join(dict.fromkeys(site.place.within for site in sites))
 
 
 def without_comments(code: str) -> str:

@@ -18,7 +18,7 @@ from grader.questions.inputs import Input, shapes_in_words
 from grader.questions.outcomes import SAME
 from grader.questions.question import Question
 from grader.questions.study import Study
-from grader.questions.texts import LABELS, MARKS, line_of, marked
+from grader.questions.texts import LABELS, MARKS, files_of, line_of, marked
 from grader.wire import payload
 
 FEWEST_POSITIONS = 3  # of an axis
@@ -80,7 +80,7 @@ def about_parts(study: Study, chance: random.Random) -> Iterator[Question]:
 
 
 def _changes(study: Study, one: Input, chance: random.Random) -> Iterator[_Change]:
-    signature = study.contract.forward or study.contract.call
+    signature = study.contract.called
     if one.call.keywords:
         return
     for number, (parameter, value) in enumerate(
@@ -157,7 +157,7 @@ def _question(
     chance: random.Random,
 ) -> Question:
     """A question on these values, of which the first is the reply."""
-    signature = study.contract.forward or study.contract.call
+    signature = study.contract.called
     name = signature.parameters[change.number].name
     altered = f"`{name}[{':, ' * change.axis}{change.at}]`"
     where = part if part == ALL else f"`{part}`"
@@ -166,8 +166,8 @@ def _question(
         "part",
         study.name,
         f"Suppose that {shapes_in_words(study.contract, one)}. Only the numbers in {altered} "
-        f"change. For which of the values v between {MARKS[0]} and {MARKS[1]} is {where} the "
-        "smallest slice that holds every number that changes?",
+        f"change. For which of the values v between {MARKS[0]} and {MARKS[1]} in "
+        f"{files_of(sites)} is {where} the smallest slice that holds every number that changes?",
         [
             line
             for site in sorted(sites, key=line_of)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from grader.course.contract import Contract
-from grader.course.forms import TensorSpec, specs_of
+from grader.course.forms import TensorSpec
 from grader.feedback.behaviour import BATCH, LEADING, axis_named, label_of
 from grader.proxies.facts import Fact, Facts
 
@@ -48,8 +48,8 @@ def is_named(spec: TensorSpec | None, label: str) -> bool:
 
 
 def _sentences(contract: Contract, before: Facts, changed: Mapping[Fact, bool]) -> Iterator[str]:
-    signature = contract.forward or contract.call
-    out = next(specs_of(signature.returns), None)
+    signature = contract.called
+    out = signature.returned
 
     def argument(fact: Fact) -> str:
         return f"`{signature.parameters[fact.argument].name}`"
@@ -98,8 +98,8 @@ def _group(fact: Fact) -> tuple[int, int, int]:
 
 def _reaching(contract: Contract, before: Facts, changed: Mapping[Fact, bool]) -> Iterator[str]:
     """Sentences on which positions of an argument the result depends."""
-    signature = contract.forward or contract.call
-    out = next(specs_of(signature.returns), None)
+    signature = contract.called
+    out = signature.returned
     groups = dict.fromkeys(map(_group, changed))
     for number, axis, over in groups:
         parameter = signature.parameters[number]

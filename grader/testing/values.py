@@ -34,7 +34,7 @@ def argument_name(call: Callable[..., Any], number: int) -> str:
     If the test wraps the student's code in a function of its own, the name is unknown.
     """
     if isinstance(call, RemoteFunction | RemoteModule):
-        parameters = (call.contract.forward or call.contract.call).parameters
+        parameters = call.contract.called.parameters
         if number <= len(parameters):
             return f"`{parameters[number - 1].name}`"
     return f"argument {number}"

@@ -124,7 +124,7 @@ def judge(
 ) -> None:
     contract = compile_contract(reference.__name__, reference)
     binding = bind(contract, arguments, made_with)
-    check_result(contract.name, contract.forward or contract.call, binding, value)
+    check_result(contract.name, contract.called, binding, value)
 
 
 def complaint(

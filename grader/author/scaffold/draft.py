@@ -107,7 +107,7 @@ def _derived(
     source = read_source(origin, name)
     before = source.text
     source, definition, contract, given = annotated(source, example, package)
-    for parameter in (contract.forward or contract.call).parameters:
+    for parameter in contract.called.parameters:
         if parameter.kind in ("model", "batches"):
             raise CallError(
                 f"{origin}: {name} takes {parameter.name}, a model or batches, for which nothing "
