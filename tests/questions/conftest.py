@@ -42,14 +42,17 @@ def public_desk(warm: Warm) -> Iterator[Desk]:
 
 @pytest.fixture
 def learn(public_desk: Desk) -> Learn:
-    """Study an answer: a text, or the cells of a notebook."""
+    """Study an answer: a text, or the cells of a notebook; and a file of helpers."""
 
-    def learned(name: str, answer: str | Sequence[str], desk: Desk = public_desk) -> Study:
+    def learned(
+        name: str, answer: str | Sequence[str], desk: Desk = public_desk, helpers: str = ""
+    ) -> Study:
         if isinstance(answer, str):
             source = SourceText("ada.py", (answer,))
         else:
             source = SourceText("ada.ipynb", tuple(answer))
-        return study(desk, Submission("ada", (source,)), name)
+        sources = (source, SourceText("helpers.py", (helpers,))) if helpers else (source,)
+        return study(desk, Submission("ada", sources), name)
 
     return learned
 

@@ -13,9 +13,11 @@ from grader.grading.desk import Desk
 from grader.grading.order import Order
 from grader.questions.changes import about_changes
 from grader.questions.choice import choose
-from grader.questions.outcomes import NOTHING, RAISES, positions_in_words
+from grader.questions.outcomes import BREAKS, NOTHING, OVERFLOWS, RAISES, positions_in_words
 from grader.questions.question import Question
+from grader.questions.shapes import about_shapes
 from grader.questions.study import Unfit
+from grader.questions.traces import about_parts
 from grader.sandbox.jails import Warm
 from tests.conftest import sharing
 from tests.questions.conftest import EXERCISES, Ask, Learn
@@ -145,6 +147,43 @@ def test_what_matters_only_to_a_rare_input_of_the_checks_is_no_nothing(learn: Le
     studied = learn("merge_states", MERGE)
     (site,) = [one for one in studied.sites if "masked_fill" in one.text and one.new == "new"]
     assert not studied.is_sure(site)
+
+
+def test_a_small_result_shows_what_the_change_does(learn: Learn) -> None:
+    """An input on which the change has no effect is none to ask by."""
+    studied = learn("softmax_stable", STABLE)
+    tried = {site: studied.outcome(site) for site in studied.sites if site.kind != "value"}
+    known = {site: outcome for site, outcome in tried.items() if outcome is not None}
+    usual = [studied.result_of(one) for one in studied.readable]
+    for site, question in about_changes(studied, known, random.Random(0)):
+        if question.reply in usual:
+            assert known[site].kind == "edge"
+
+
+def test_what_an_infinite_number_breaks_may_be_broken_by_very_large_ones(learn: Learn) -> None:
+    """So no question offers both."""
+    studied = learn("softmax_stable", STABLE)
+    tried = {site: studied.outcome(site) for site in studied.sites if site.kind != "value"}
+    known = {site: outcome for site, outcome in tried.items() if outcome is not None}
+    told = [outcome.told for outcome in known.values()]
+    assert BREAKS in told
+    assert OVERFLOWS in told
+    for _, question in about_changes(studied, known, random.Random(0)):
+        assert not {BREAKS, OVERFLOWS} <= {*question.choices}
+
+
+def test_a_question_on_a_value_names_its_file(learn: Learn) -> None:
+    """Helpers may be in another file, and lines have the same numbers there."""
+    start, helper = STABLE.index("def _shifted"), STABLE.index("def softmax_stable")
+    answer, helpers = (
+        "from helpers import _shifted\n" + STABLE[:start] + STABLE[helper:],
+        "import torch\n\n" + STABLE[start:helper],
+    )
+    studied = learn("softmax_stable", answer, helpers=helpers)
+    for make in (about_shapes, about_parts):
+        for question in make(studied, random.Random(0)):
+            for line in question.lines:
+                assert f" {line.file}" in question.text
 
 
 def test_no_choice_is_wrong_each_time(learn: Learn) -> None:
