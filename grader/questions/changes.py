@@ -27,7 +27,7 @@ from grader.questions.question import Question
 from grader.questions.study import Study
 from grader.questions.texts import differ, lines_at
 
-FEWEST, CHOICES = 3, 4
+FEWEST, USUAL, CHOICES = 3, 4, 5  # choices of a question
 ROUNDED = ", rounded to two digits"
 DRAWS = 40  # questions that are drawn, for the sake of those that others do not exclude
 BY_RESULT = 0.5  # how often a change is asked about by a result, where that is possible
@@ -100,22 +100,30 @@ def _in_words(
     if len(found) > 1:
         others = [Outcome("raises", RAISES), *_rare(study, at, chance)]
         others = [o for o in others if all(excludes(outcome, o) for _, outcome in found)]
-        choices += [one.told for one in others[: max(FEWEST - len(found), 0)]]
+        choices += [one.told for one in others[: max(USUAL - len(found), 0)]]
     if len(choices) < FEWEST:
         return None
     site, outcome = chance.choice(found)
     setting = shapes_in_words(study.contract, study.inputs[at])
     asks = f"What happens if {setting}?" if setting else "What happens?"
-    adds_bias = "True" in site.new and "bias" in site.new
+    asks += conditions(study, [site], choices)
+    return site, _question(study, site, asks, outcome, outcome.told, choices, chance)
+
+
+def conditions(study: Study, sites: Collection[wire.Site], told: Collection[str]) -> str:
+    """A sentence on what decides the effect of some changes, if sentences are told about it."""
+    adds_bias = any(
+        "True" in site.new and "bias" in line.text
+        for site in sites
+        for line in lines_at(study.sources, site)
+    )
     said = {
         "the module is in evaluation mode": study.has_modes,
-        "the weights are as before": adds_bias or ON_EDGES[FRESH] in choices,
+        "the weights are as before": adds_bias or ON_EDGES[FRESH] in told,
         "a new bias is not 0": adds_bias,
     }
-    if any(said.values()):
-        so = ", and ".join(words for words, is_so in said.items() if is_so)
-        asks += f" Unless a choice says otherwise, {so}."
-    return site, _question(study, site, asks, outcome, outcome.told, choices, chance)
+    so = ", and ".join(words for words, is_so in said.items() if is_so)
+    return f" Unless it is said otherwise, {so}." if so else ""
 
 
 def _rare(study: Study, at: int, chance: random.Random) -> list[Outcome]:
@@ -145,8 +153,8 @@ def _by_result(
         sites = apart(fitting, _differing(shown), CHOICES)
         choices = [shown[one] for one in sites]
         if len(sites) > 1:
-            others = [one for one in (usual, RAISES) if all(differ(one, c) for c in choices)]
-            choices += others[: max(FEWEST - len(sites), 0)]
+            others = [one for one in (RAISES, usual) if all(differ(one, c) for c in choices)]
+            choices += others[: max(USUAL - len(sites), 0)]
         if len(choices) < FEWEST:
             continue
         site = chance.choice(sites)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from grader import wire
-from grader.questions.changes import FEWEST, FOLLOW_UP, Tried, in_words
+from grader.questions.changes import FEWEST, FOLLOW_UP, Tried, conditions, in_words
 from grader.questions.inputs import shapes_in_words
 from grader.questions.question import Question
 from grader.questions.study import Study
@@ -38,7 +38,8 @@ def about_lines(
             "line",
             study.name,
             (f"Suppose that {setting}. " if setting else "")
-            + f'One of these changes of {files_of(sites)} has this effect: "{told}" Which one?',
+            + f'One of these changes of {files_of(sites)} has this effect: "{told}" Which one?'
+            + conditions(study, sites, [told]),
             [line for one in sites for line in lines_at(study.sources, one)],
             _choice(labels[site]),
             f"The {len(sites)} changes were run one by one; only this one had the effect.",

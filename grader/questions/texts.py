@@ -17,7 +17,7 @@ from grader.wire import SourceText, payload
 
 LONGEST_LINE = 295  # characters of a line that a question shows, without marks
 MARKS = "«", "»"  # around the value that a question is about
-LABELS = "ABCD"  # of several values or changes, in another order than that of the lines
+LABELS = "ABCDE"  # of several values or changes, in another order than that of the lines
 LONGEST_VALUE = 130  # characters of a value
 MOST_NUMBERS = 25  # of a tensor that is written out
 OMITTED = "pass"  # what takes the place of a statement that is left out

@@ -24,6 +24,7 @@ from grader.wire import payload
 FEWEST_POSITIONS = 3  # of an axis
 FACTORS = (-0.7, 1.9)  # two changes: the reply must not depend on how a number changes
 ALL = "all of v"
+AND = " and "  # between a row and a column
 A_SLICE = re.compile(r"[\w.]+\[[^\[\]]*\]")  # to read it is to answer
 ADDED = 0.5  # a factor alone would not change a zero
 
@@ -69,7 +70,12 @@ def about_parts(study: Study, chance: random.Random) -> Iterator[Question]:
         replies = [*dict.fromkeys(found.values())]
         for reply in chance.sample(replies, len(replies)):
             right = [site for site, part in found.items() if part == reply]
-            wrong = [site for site, part in found.items() if part != reply]
+            # A row and a column together are within no smaller slice than all, either.
+            wrong = [
+                site
+                for site, part in found.items()
+                if part != reply and not (reply == ALL and AND in part)
+            ]
             chance.shuffle(wrong)
             sites = [chance.choice(right)]
             for site in wrong:
@@ -135,7 +141,7 @@ def _parts(shape: torch.Size, change: _Change) -> Mapping[str, Tensor]:
             found[f"v[{':, ' * axis}{text}]"] = held
     one, *others = (f"v[{':, ' * axis}{at}]" for axis in axes)
     for other in others[:1]:
-        found[f"{one} and {other}"] = found[one] | found[other]
+        found[f"{one}{AND}{other}"] = found[one] | found[other]
     return found | {ALL: torch.ones(shape, dtype=torch.bool)}
 
 

@@ -99,4 +99,4 @@ def test_a_question_shows_only_what_its_author_wrote(learn: Learn) -> None:
                 words = f"{question.text} {question.ran} {question.follow_up} {question.choices}"
                 assert not {"selected", "prefix_sum_matrix", "shifted", "totals"} & {*words.split()}
                 for line in question.lines:
-                    assert re.sub("«([A-D]: )?|»", "", line.text) in answer
+                    assert re.sub("«([A-E]: )?|»", "", line.text) in answer

@@ -35,7 +35,7 @@ ANSWERS = {
 def lines_of(questions: list[Question]) -> set[str]:
     """The student's lines in the questions, without the marks around a value."""
     texts = {line.text.strip() for question in questions for line in question.lines}
-    return {re.sub("«([A-D]: )?|»", "", text) for text in texts}
+    return {re.sub("«([A-E]: )?|»", "", text) for text in texts}
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -232,7 +232,7 @@ def test_lines_of_a_notebook_are_those_of_the_cell(learn: Learn) -> None:
         for question in choose(studied, 3, seed):
             for line in question.lines:
                 assert line.cell == 3
-                assert cell[line.line - 1].startswith(re.sub("«([A-D]: )?|»", "", line.text))
+                assert cell[line.line - 1].startswith(re.sub("«([A-E]: )?|»", "", line.text))
                 assert line.text.strip()
 
 
