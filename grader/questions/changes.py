@@ -40,7 +40,7 @@ FOLLOW_UP = {
     "shape": "Which later line would notice the other shape, and which would not?",
     "behaviour": "Show on a small example why.",
     "edge": "Which inputs of practice are like that?",
-    "numbers": "In which direction do the numbers move, and why?",
+    "numbers": "Which numbers on the way are others then, and why?",
     "nothing": "Then why is it there?",
 }
 Tried = Mapping[wire.Site, Outcome]  # changes that were run, and what they do

@@ -10,6 +10,7 @@ import msgspec
 from grader.wire import Place
 
 Kind = Literal["shape", "leave out", "change", "line", "part"]
+LETTERS = "abcdefgh"  # of choices
 RUNNABLE = ("shape", "part")  # running the unchanged answer shows the reply
 
 
@@ -31,12 +32,22 @@ class Question(msgspec.Struct, frozen=True):
         """Whether running the unchanged answer shows the reply."""
         return self.kind in RUNNABLE
 
+    def is_reply(self, typed: str) -> bool:
+        """Whether a typed text is a reply: a letter or the text of a choice, or a shape."""
+        return bool(self._chosen(typed) if self.choices else _sizes(typed))
+
     def is_right(self, typed: str) -> bool:
-        """Whether a typed reply is right: a letter or the text of a choice, or a shape."""
-        typed = typed.strip()
+        """Whether a typed reply is right."""
         if self.choices:
-            number = "abcdefgh".find(typed.lower().rstrip(").")) if typed else -1
-            return typed == self.reply or (
-                0 <= number < len(self.choices) and self.choices[number] == self.reply
-            )
-        return re.findall(r"\d+", typed) == re.findall(r"\d+", self.reply)
+            return self._chosen(typed) == self.reply
+        return _sizes(typed) == _sizes(self.reply)
+
+    def _chosen(self, typed: str) -> str:
+        """The choice that was typed; "" if it is none."""
+        typed = typed.strip()
+        lettered = dict(zip(LETTERS, self.choices, strict=False))
+        return typed if typed in self.choices else lettered.get(typed.lower().rstrip(")."), "")
+
+
+def _sizes(typed: str) -> list[str]:
+    return re.findall(r"\d+", typed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from grader.questions.question import Question
+from grader.questions.question import LETTERS, Question
 from grader.records.faults import CallError
 from grader.student.answers import UNKNOWN
 from grader.student.lesson import Lesson
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from grader.grading.desk import Desk
     from grader.intake import Submission
 
-LETTERS = "abcdefgh"
 YOUR_REPLY = "your reply: "
 PRACTICE = "this is practice: it costs and earns no points"
 OFF = "this course asks no questions: course.toml says questions = 0"
 UNSOLVED = "questions are about a solved answer: {} is not solved yet; grader check {}"
 NONE_SOLVED = "questions are about a solved answer, and none is solved yet"
 NONE_FOUND = "no question about your answer to {} was found: {}"
+FEW_REPLIES = "too few changes of its lines have an effect that one run shows surely"
 
 
 def exercise_to_ask(standing: Standing, name: str | None) -> str:
@@ -61,7 +61,7 @@ def questions_on(
     except Unfit as error:
         raise CallError(NONE_FOUND.format(name, error)) from None
     if not found:
-        raise CallError(NONE_FOUND.format(name, "it has too few lines that could be otherwise"))
+        raise CallError(NONE_FOUND.format(name, FEW_REPLIES))
     return found
 
 
@@ -74,17 +74,26 @@ def hold(
 ) -> int:
     """Ask the questions, tell after each reply what was run, and record how many were right.
 
-    `read` gives a typed reply, and raises `EOFError` if there is none.
+    `read` gives a typed reply, and raises `EOFError` if there is none. After a slip, it is asked
+    again: a slip is no wrong reply.
     """
     right = 0
     for number, question in enumerate(questions, start=1):
         tell("\n".join(("", f"Question {number} of {len(questions)}", "", *in_words(question))))
-        good = question.is_right(read())
+        while not question.is_reply(typed := read()):
+            tell(_how_to_reply(question))
+        good = question.is_right(typed)
         right += good
         tell("\n".join(reply_in_words(question, right=good)))
     digest = lesson.standing.digests.get(name, UNKNOWN)
     lesson.asked(name, right, len(questions), digest)
     return right
+
+
+def _how_to_reply(question: Question) -> str:
+    if not question.choices:
+        return "Type a shape, such as (2, 3)."
+    return f"Type a letter from a to {LETTERS[len(question.choices) - 1]}."
 
 
 def in_words(question: Question) -> Iterator[str]:

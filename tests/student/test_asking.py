@@ -26,6 +26,9 @@ def weigh(scores):
 """
 
 
+ANY = "a\n(1, 1)\n" * 3  # replies of which one is none is asked again
+
+
 @pytest.fixture
 def folder(tiny: Course, tmp_path: Path) -> Path:
     """A folder of exercises in which `weigh` is written."""
@@ -42,9 +45,9 @@ Asked = Callable[..., Ran]
 
 @pytest.fixture
 def asked(folder: Path, grader: Grader, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """Run `grader ask` with these replies."""
+    """Run `grader ask` with these replies: by default, one for each kind of question."""
 
-    def ask(*arguments: str, replies: str = "a\na\na\n") -> Ran:
+    def ask(*arguments: str, replies: str = ANY) -> Ran:
         monkeypatch.setattr("sys.stdin", io.StringIO(replies))
         return grader("ask", *arguments, "--course", folder)
 
@@ -83,13 +86,21 @@ def test_the_right_replies_are_those_that_were_run(
     folder: Path, asked: Asked, grader: Grader
 ) -> None:
     grader("check", "weigh", "--course", folder)
-    wrong = asked("weigh", replies="x\nx\nx\n").out
-    replies = re.findall(r"No: (?:(\w)\) )?(.*)", wrong)
-    again = asked("weigh", replies="".join(f"{letter or text}\n" for letter, text in replies))
-    assert "3 of 3 right about weigh" in again.out
+    replies = re.findall(r"Right\.|No: (?:(\w)\) )?(.*)", asked("weigh").out)
+    typed = "".join(f"{letter or text or 'a'}\n" for letter, text in replies)
+    assert "3 of 3 right about weigh" in asked("weigh", replies=typed).out
     assert read_progress(folder).asked["weigh"].right == 3
-    asked("weigh", replies="x\nx\nx\n")
+    asked("weigh")
     assert read_progress(folder).asked["weigh"].right == 3  # the best replies count
+
+
+def test_a_slip_is_no_wrong_reply(folder: Path, asked: Asked, grader: Grader) -> None:
+    """Nothing, a letter of no choice, or a letter in place of a shape: the question stays."""
+    grader("check", "weigh", "--course", folder)
+    once, slipped = asked("weigh"), asked("weigh", replies=ANY.replace("a\n", "\nz\na\n"))
+    assert slipped.code == 0
+    assert "Type a letter from a to " in slipped.out
+    assert slipped.out.splitlines()[-2:] == once.out.splitlines()[-2:]
 
 
 def test_replies_that_end_early_record_nothing(folder: Path, asked: Asked, grader: Grader) -> None:
