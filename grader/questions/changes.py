@@ -7,8 +7,8 @@ changes the question is about. So the choices alone do not show which of them is
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
@@ -27,7 +27,7 @@ from grader.questions.question import Question
 from grader.questions.study import Study
 from grader.questions.texts import differ, lines_at
 
-FEWEST, USUAL, CHOICES = 3, 4, 5  # choices of a question
+FEWEST, CHOICES = 3, 5  # choices of a question
 ROUNDED = ", rounded to two digits"
 DRAWS = 40  # questions that are drawn, for the sake of those that others do not exclude
 BY_RESULT = 0.5  # how often a change is asked about by a result, where that is possible
@@ -47,13 +47,28 @@ Tried = Mapping[wire.Site, Outcome]  # changes that were run, and what they do
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """A question on a change."""
+
+    site: wire.Site
+    question: Question
+    is_filled: bool  # whether too few changes exclude each other to make all choices
+
+
 def about_changes(
     study: Study, tried: Tried, chance: random.Random
-) -> Iterator[tuple[wire.Site, Question]]:
-    """Questions on changes that were tried, each with its change; a change may come again."""
+) -> Sequence[tuple[wire.Site, Question]]:
+    """Questions on changes that were tried, each with its change; a change may come again.
+
+    Those with a choice that no change has come last: such a choice is never right.
+    """
+    drawn: list[_Drawn] = []
     for _ in range(DRAWS if tried else 0):
         ways = [_by_result, _in_words] if chance.random() < BY_RESULT else [_in_words, _by_result]
-        yield from islice(filter(None, (way(study, tried, chance) for way in ways)), 1)
+        drawn += islice(filter(None, (way(study, tried, chance) for way in ways)), 1)
+    drawn.sort(key=lambda one: one.is_filled)
+    return [(one.site, one.question) for one in drawn]
 
 
 def in_words(tried: Tried, chance: random.Random) -> tuple[int, list[tuple[wire.Site, Outcome]]]:
@@ -91,23 +106,22 @@ def _rank(outcome: Outcome) -> int:
     return 2 if says_little else TELLING[outcome.kind]
 
 
-def _in_words(
-    study: Study, tried: Tried, chance: random.Random
-) -> tuple[wire.Site, Question] | None:
+def _in_words(study: Study, tried: Tried, chance: random.Random) -> _Drawn | None:
     """A question whose choices are sentences."""
     at, found = in_words(tried, chance)
     choices = [outcome.told for _, outcome in found]
     if len(found) > 1:
         others = [Outcome("raises", RAISES), *_rare(study, at, chance)]
         others = [o for o in others if all(excludes(outcome, o) for _, outcome in found)]
-        choices += [one.told for one in others[: max(USUAL - len(found), 0)]]
+        choices += [one.told for one in others[: max(FEWEST - len(found), 0)]]
     if len(choices) < FEWEST:
         return None
     site, outcome = chance.choice(found)
     setting = shapes_in_words(study.contract, study.inputs[at])
     asks = f"What happens if {setting}?" if setting else "What happens?"
     asks += conditions(study, [site], choices)
-    return site, _question(study, site, asks, outcome, outcome.told, choices, chance)
+    question = _question(study, site, asks, outcome, outcome.told, choices, chance)
+    return _Drawn(site, question, len(found) < FEWEST)
 
 
 def conditions(study: Study, sites: Collection[wire.Site], told: Collection[str]) -> str:
@@ -134,9 +148,7 @@ def _rare(study: Study, at: int, chance: random.Random) -> list[Outcome]:
     return chance.sample(found, len(found))
 
 
-def _by_result(
-    study: Study, tried: Tried, chance: random.Random
-) -> tuple[wire.Site, Question] | None:
+def _by_result(study: Study, tried: Tried, chance: random.Random) -> _Drawn | None:
     """A question whose choices are results for a small input."""
     for number in chance.sample(range(len(study.readable)), len(study.readable)):
         usual = study.result_of(study.readable[number])
@@ -154,14 +166,15 @@ def _by_result(
         choices = [shown[one] for one in sites]
         if len(sites) > 1:
             others = [one for one in (RAISES, usual) if all(differ(one, c) for c in choices)]
-            choices += others[: max(USUAL - len(sites), 0)]
+            choices += others[: max(FEWEST - len(sites), 0)]
         if len(choices) < FEWEST:
             continue
         site = chance.choice(sites)
         rounded = ROUNDED if any("." in one for one in choices if one != RAISES) else ""
         values = values_in_words(study.contract, study.readable[number])
         asks = f"For {values}, what is the result then{rounded}?"
-        return site, _question(study, site, asks, tried[site], shown[site], choices, chance)
+        question = _question(study, site, asks, tried[site], shown[site], choices, chance)
+        return _Drawn(site, question, len(sites) < FEWEST)
     return None
 
 

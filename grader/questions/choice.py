@@ -36,7 +36,7 @@ def choose(study: Study, count: int, seed: str) -> list[Question]:
     tried = _try(study, chance, count)
     if len(found) < count > 1 and chance.random() < SHARE_OF_LINES:
         found += [question for _, question in islice(about_lines(study, tried, chance), 1)]
-    about = [*about_changes(study, tried, chance)]
+    about = about_changes(study, tried, chance)
     # At first only about other lines than the questions before, and of two kinds.
     for new_line, new_kind in ((True, True), (False, True), (False, False)):
         for site, question in about:
@@ -66,7 +66,7 @@ def _try(study: Study, chance: random.Random, count: int) -> dict[wire.Site, Out
         if (outcome := study.outcome(site)) is not None:
             tried[site] = outcome
         if number % MOST_TRIED == 0:
-            about = [*about_changes(study, tried, chance)]
+            about = about_changes(study, tried, chance)
             replies = {question.reply for _, question in about}
             asked = Counter(site.kind for site in {site for site, _ in about})
             if len(replies) > count and all(asked[kind] >= SPARE for kind in kinds):
