@@ -24,7 +24,6 @@ from grader.wire import payload
 FEWEST_POSITIONS = 3  # of an axis
 FACTORS = (-0.7, 1.9)  # two changes: the reply must not depend on how a number changes
 ALL = "all of v"
-AND = " and "  # between a row and a column
 A_SLICE = re.compile(r"[\w.]+\[[^\[\]]*\]")  # to read it is to answer
 ADDED = 0.5  # a factor alone would not change a zero
 
@@ -70,12 +69,7 @@ def about_parts(study: Study, chance: random.Random) -> Iterator[Question]:
         replies = [*dict.fromkeys(found.values())]
         for reply in chance.sample(replies, len(replies)):
             right = [site for site, part in found.items() if part == reply]
-            # A row and a column together are within no smaller slice than all, either.
-            wrong = [
-                site
-                for site, part in found.items()
-                if part != reply and not (reply == ALL and AND in part)
-            ]
+            wrong = [site for site, part in found.items() if part != reply]
             chance.shuffle(wrong)
             sites = [chance.choice(right)]
             for site in wrong:
@@ -141,7 +135,7 @@ def _parts(shape: torch.Size, change: _Change) -> Mapping[str, Tensor]:
             found[f"v[{':, ' * axis}{text}]"] = held
     one, *others = (f"v[{':, ' * axis}{at}]" for axis in axes)
     for other in others[:1]:
-        found[f"{one}{AND}{other}"] = found[one] | found[other]
+        found[f"{one} and {other}"] = found[one] | found[other]
     return found | {ALL: torch.ones(shape, dtype=torch.bool)}
 
 
@@ -173,7 +167,8 @@ def _question(
         study.name,
         f"Suppose that {shapes_in_words(study.contract, one)}. Only the numbers in {altered} "
         f"change. For which of the values v between {MARKS[0]} and {MARKS[1]} in "
-        f"{files_of(sites)} is {where} the smallest slice that holds every number that changes?",
+        f"{files_of(sites)} is {where} the smallest part that holds every number that changes? "
+        "Parts are slices along one axis, two of these, or all of v.",
         [
             line
             for site in sorted(sites, key=line_of)
