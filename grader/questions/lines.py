@@ -6,13 +6,14 @@ import random
 from collections.abc import Iterator
 
 from grader import wire
-from grader.questions.changes import FEWEST, FOLLOW_UP, Tried, conditions, in_words
+from grader.questions.changes import FOLLOW_UP, Tried, conditions, in_words
 from grader.questions.inputs import shapes_in_words
 from grader.questions.question import Question
 from grader.questions.study import Study
 from grader.questions.texts import LABELS, OMITTED, files_of, line_of, lines_at, marked
 
-DRAWS = 8  # each change of a set is run again, so few sets are drawn
+FEWEST = 4  # changes: their letters say nothing, so of three, a guess is right too often
+DRAWS = 16  # sets of changes
 
 
 def about_lines(
