@@ -118,7 +118,11 @@ def check(
         # Compute digests before the check: a save in between then makes an answer "changed".
         lesson = Lesson(opened) if folder is None else None
         results = checker.check()
-    verdicts = lesson.record(results) if lesson is not None else [*map(verdict_of, results)]
+    verdicts = (
+        lesson.record(results, named=bool(names))
+        if lesson is not None
+        else [*map(verdict_of, results)]
+    )
     _warn(lesson)
     if as_json:
         print(msgspec.json.encode(results).decode())
@@ -522,7 +526,7 @@ def pack(
         lesson = Lesson(opened)
         before = lesson.standing.progress
         packed = packing.pack_answers(opened, to, backend)
-    lesson.record(packed.results)
+    lesson.record(packed.results, named=False)
     _warn(lesson)
     objections = [*packing.objections(opened, packed, before)]
     console = Console(highlight=False)

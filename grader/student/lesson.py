@@ -107,18 +107,24 @@ class Lesson:
     # --- checks ----------------------------------------------------------------------------------
 
     def record(
-        self, results: Iterable[ExerciseResult], digests: Digests | None = None
+        self,
+        results: Iterable[ExerciseResult],
+        digests: Digests | None = None,
+        *,
+        named: bool,
     ) -> tuple[Verdict, ...]:
         """Record the results of a check in the progress, and return the verdicts.
 
         `digests` belong to the answers that were checked; by default, the lesson's own digests are
-        used.
+        used. `named` says whether the student named exercises; otherwise all were checked.
         """
         results = tuple(results)
         before = self.standing.progress.solved
         if digests is not None:
             self.standing = replace(self.standing, digests=digests)
-        self._record(checked=last_checks(results, self.standing.digests))
+        checked = last_checks(results, self.standing.digests)
+        place = next(reversed(checked), None) if named else ""
+        self._record(checked=checked, place=place)
         verdicts = tuple(verdict_of(result, result.name in before) for result in results)
         self.verdicts |= {verdict.exercise: verdict for verdict in verdicts}
         return verdicts
@@ -126,7 +132,7 @@ class Lesson:
     def passed(self, name: str) -> None:
         """Record that an exercise passed all checks; for `grader check --show`, without results."""
         digest = self.standing.digests.get(name, UNKNOWN)
-        self._record(checked={name: LastCheck(True, digest)})
+        self._record(checked={name: LastCheck(True, digest)}, place=name)
 
     def saved(self) -> Sequence[str]:
         """The exercises whose saved definitions have changed since the last call."""

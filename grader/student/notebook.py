@@ -131,7 +131,7 @@ def _remembered(
 ) -> Checked:
     """Record the results in the progress, and return the verdicts."""
     lesson = Lesson(course, digests)
-    verdicts = lesson.record(results)
+    verdicts = lesson.record(results, named=named)
     more = [*notes, *filter(None, [lesson.unrecorded])]
     brought = None
     if len(results) == 1 and results[0].solved and not lesson.unrecorded:

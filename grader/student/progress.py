@@ -50,6 +50,7 @@ class Progress:
     hints: Mapping[str, int] = field(default_factory=dict)  # the number of hints that were read
     checked: Mapping[str, LastCheck] = field(default_factory=dict)  # the last checks, oldest first
     asked: Mapping[str, Asked] = field(default_factory=dict)  # the best replies to questions
+    place: str = ""  # the exercise that was last checked by name; empty after a check of all
 
     def with_(
         self,
@@ -57,8 +58,12 @@ class Progress:
         hints: Mapping[str, int] | None = None,
         checked: Mapping[str, LastCheck] | None = None,
         asked: Mapping[str, Asked] | None = None,
+        place: str | None = None,
     ) -> Progress:
-        """This progress with more records; the higher number of hints and right replies counts."""
+        """This progress with more records; the higher number of hints and right replies counts.
+
+        Without a new `place`, the place stays.
+        """
         new = checked or {}
         ever = self.solved.union(solved, (name for name, check in new.items() if check.passed))
         levels = dict(self.hints)
@@ -68,7 +73,9 @@ class Progress:
         for name, one in (asked or {}).items():
             replies[name] = max(one, replies.get(name, one), key=lambda some: some.right)
         before = {name: check for name, check in self.checked.items() if name not in new}
-        return Progress(ever, levels, {**before, **new}, replies)
+        return Progress(
+            ever, levels, {**before, **new}, replies, self.place if place is None else place
+        )
 
 
 def read_progress(folder: Path) -> Progress:
@@ -93,6 +100,8 @@ def read_progress(folder: Path) -> Progress:
             case ["passed" | "failed" as how, name, *digests]:
                 check = LastCheck(how == "passed", "".join(digests[:1]))
                 progress = replace(progress, checked={**progress.checked, name: check})
+            case ["place", name]:
+                progress = progress.with_(place=name)
     return progress
 
 
@@ -112,6 +121,7 @@ def record_progress(
     hints: Mapping[str, int] | None = None,
     checked: Mapping[str, LastCheck] | None = None,
     asked: Mapping[str, Asked] | None = None,
+    place: str | None = None,
 ) -> Progress:
     """Add these records to the files in this folder, and return the whole progress.
 
@@ -119,11 +129,11 @@ def record_progress(
     `CallError` if a file cannot be read or written.
     """
     before = read_progress(folder)
-    after = before.with_(solved, hints, checked, asked)
-    if replace(after, checked={}) != replace(before, checked={}):
+    after = before.with_(solved, hints, checked, asked, place)
+    if [*_lines(after)] != [*_lines(before)]:
         _write(folder / FILE, [HEAD, *_lines(after)])
-    if [*after.checked.items()] != [*before.checked.items()]:
-        _write(folder / CHECKED, map(_check_line, after.checked, after.checked.values()))
+    if [*_check_lines(after)] != [*_check_lines(before)]:
+        _write(folder / CHECKED, _check_lines(after))
     return after
 
 
@@ -152,5 +162,8 @@ def _lines(progress: Progress) -> Iterator[str]:
         yield f"asked {name} {asked.right} {asked.of} {asked.digest}".rstrip()
 
 
-def _check_line(name: str, check: LastCheck) -> str:
-    return f"{'passed' if check.passed else 'failed'} {name} {check.digest}".rstrip()
+def _check_lines(progress: Progress) -> Iterator[str]:
+    for name, check in progress.checked.items():
+        yield f"{'passed' if check.passed else 'failed'} {name} {check.digest}".rstrip()
+    if progress.place:
+        yield f"place {progress.place}"

@@ -48,12 +48,12 @@ class Standing:
     def next(self) -> str | None:
         """The next exercise: the first failing exercise, or else the next unsolved exercise.
 
-        None if all are solved. The search for an unsolved exercise begins after the exercise last
-        checked, for students who begin in the middle of the course.
+        None if all are solved. The search for an unsolved exercise begins at the exercise that was
+        last checked by name, for students who begin in the middle of the course. After a check of
+        all exercises it begins at the first exercise.
         """
-        names = self.course.asked
-        *_, last = ["", *self.progress.checked]
-        begin = names.index(last) + 1 if last in names else 0
+        names, place = self.course.asked, self.progress.place
+        begin = names.index(place) if place in names else 0
         ordered = [*names[begin:], *names[:begin]]
         failing = (name for name in names if self.state(name) == "failing")
         return next(failing, next((n for n in ordered if not self.is_solved(n)), None))

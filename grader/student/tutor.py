@@ -122,7 +122,7 @@ class Tutor:
     def _check(self, name: str) -> str:
         lesson = Lesson(self.course)
         results, digests = self._checks.check(self.course.select([name]))
-        verdicts = lesson.record(results, digests)
+        verdicts = lesson.record(results, digests, named=True)
         below = closing(self.course, verdicts, lesson.standing, named=True)
         notes = tuple(filter(None, [lesson.unrecorded]))
         solved_before = frozenset(one.exercise for one in verdicts if one.solved_before)

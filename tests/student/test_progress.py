@@ -96,6 +96,18 @@ def test_who_begins_in_the_middle_goes_on_from_there(grader: Grader, folder: Pat
     assert "next: center, in basics.py" in grader("check", "Projection", "--course", folder).out
 
 
+def test_a_check_of_all_goes_on_with_the_first_exercise_that_is_not_solved(
+    grader: Grader, folder: Path
+) -> None:
+    staircase = (
+        "import torch\n\n\ndef staircase(size):\n    return torch.ones(size, size).tril() > 0\n"
+    )
+    (folder / "basics.py").write_text(staircase, "utf-8")
+    assert "next: weigh, in basics.py" in grader("check", "staircase", "--course", folder).out
+    for command in ("check", "list"):
+        assert "next: center, in basics.py" in grader(command, "--course", folder).out
+
+
 def test_what_was_solved_once_and_fails_now_is_marked(grader: Grader, folder: Path) -> None:
     solve(folder, "basics")
     grader("check", "center", "--course", folder)

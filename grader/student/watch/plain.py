@@ -80,7 +80,7 @@ def _show(lesson: Lesson, name: str) -> None:
 def _check(lesson: Lesson, name: str, checks: Checks) -> None:
     """Check an exercise, and print the verdict and what to do next."""
     try:
-        (verdict,) = lesson.record(*checks.check([name]))
+        (verdict,) = lesson.record(*checks.check([name]), named=True)
     except (CallError, HostFault) as error:
         _say(str(error))
         return

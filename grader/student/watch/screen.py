@@ -208,12 +208,12 @@ class Board(Screen[None]):
         self._next_check.cancel()
         self._next_check = self._thread.submit(self._checks.check, [self.current])
         self._checking = True
-        taking = self._take(self.current, self._next_check)
+        taking = self._take(self.current, self._next_check, named=True)
         # The result of an earlier check of this exercise is out of date.
         self.run_worker(taking, group=self.current, exclusive=True)
 
-    async def _take(self, name: str, check: Future[Found]) -> str:
-        """Wait for a check, and show the verdict.
+    async def _take(self, name: str, check: Future[Found], *, named: bool) -> str:
+        """Wait for a check, and show the verdict; `named` is False in a check of all exercises.
 
         Returns an error message if there is no verdict, or else an empty text.
         """
@@ -221,7 +221,7 @@ class Board(Screen[None]):
         known = name in lesson.standing.progress.solved and (before is None or before.solved)
         trouble = ""
         try:
-            lesson.record(*await asyncio.wrap_future(check))
+            lesson.record(*await asyncio.wrap_future(check), named=named)
         except (CallError, HostFault) as error:
             trouble = str(error)
         if not self.is_attached:  # the student has quit
@@ -244,7 +244,7 @@ class Board(Screen[None]):
             self._tell(words.CHECKING_ALL.format(number, len(course.asked)))
             # Queue one exercise at a time, so that a save is checked before the next exercise.
             check = self._thread.submit(self._checks.check, [name])
-            if await self._take(name, check):
+            if await self._take(name, check, named=False):
                 faults.add(name)
             if not self._checks.ready:  # the next check would fail too
                 self._tell(words.STOPPED_ALL)
