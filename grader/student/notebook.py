@@ -55,6 +55,7 @@ NO_CELLS = (
     "grader.check reads a notebook's cells, and there are none here: in a terminal, type "
     "grader check {}"
 )
+LAST_IS_SOLVED = '{}, which you checked last, is solved: name an exercise, as in grader.hint("{}")'
 NO_REPLIES = "there is no field for replies here: in a terminal, type grader ask {}"
 NO_COURSE = (
     "there is no course.toml in {here} or in a folder above: name the course's folder, as in "
@@ -209,9 +210,10 @@ class Hint:
 def hint(name: str | Callable[..., Any] | None = None, *, course: str | Path | None = None) -> Hint:
     """Give the next hint: first a question, then a pointer, then nearly the solution.
 
-    Without a name, the hint is for the first wrong exercise of the last check, or else for the next
-    unsolved exercise. The progress file next to ``course.toml`` records that the hint was read.
-    Raises `CallError` if there is no hint.
+    Without a name, the hint is for the exercise that was checked last in this kernel; after a check
+    of several exercises, for the first wrong one. Before any check, it is for the next exercise.
+    The progress file next to ``course.toml`` records that the hint was read. Raises `CallError` if
+    there is no hint, or if no name is given and the exercise checked last is solved.
     """
     try:
         asked = getattr(name, "__name__", "") if callable(name) else name
@@ -222,13 +224,20 @@ def hint(name: str | Callable[..., Any] | None = None, *, course: str | Path | N
 
 def _hint(course: Course, name: str | None) -> Hint:
     lesson = Lesson(course, digests_of(course, cells_of(running_shell()).ran))
-    if name is None and _desks.checked in course.exercises.keys() - lesson.standing.progress.solved:
-        name = _desks.checked
-    name = name or lesson.standing.next
-    if name is None:
-        raise CallError(ALL_SOLVED)
-    given = lesson.hint(name)
+    given = lesson.hint(name or _last_checked(lesson.standing))
     return Hint(given.name, given.level, given.of, given.text, lesson.unrecorded)
+
+
+def _last_checked(standing: Standing) -> str:
+    """The exercise that was checked last; before any check in this kernel, the next exercise."""
+    last, following = _desks.checked, standing.next
+    if following is None:
+        raise CallError(ALL_SOLVED)
+    if last not in standing.course.exercises:
+        return following
+    if standing.is_solved(last):
+        raise CallError(LAST_IS_SOLVED.format(last, following))
+    return last
 
 
 # --- questions -----------------------------------------------------------------------------------

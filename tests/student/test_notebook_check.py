@@ -570,6 +570,29 @@ def test_a_hint_without_a_name_is_for_the_exercise_last_checked(cell: Cell) -> N
     assert cell("grader.hint()").name == "softmax_rows"
 
 
+def test_a_hint_without_a_name_is_for_an_exercise_that_was_solved_before_and_fails_now(
+    cell: Cell, folder: Path
+) -> None:
+    record_progress(folder, solved=["softmax_rows"])
+    cell(f'{FORBIDDEN}grader.check("softmax_naive")')
+    cell(f'{WRONG_AXIS}grader.check("softmax_rows")')
+    assert cell("grader.hint()").name == "softmax_rows"
+
+
+def test_after_a_solved_exercise_a_hint_without_a_name_costs_no_hint_of_another(
+    cell: Cell, folder: Path
+) -> None:
+    cell(f'{WRONG_AXIS}grader.check("softmax_rows")')
+    cell(f'{RIGHT}grader.check("softmax_naive")')
+    with pytest.raises(CallError) as caught:
+        cell("grader.hint()")
+    assert str(caught.value) == (
+        "softmax_naive, which you checked last, is solved: name an exercise, as in "
+        'grader.hint("softmax_rows")'
+    )
+    assert read_progress(folder).hints == {}
+
+
 def test_before_any_check_a_hint_without_a_name_is_for_the_next_exercise(
     cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
