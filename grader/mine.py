@@ -31,7 +31,7 @@ from grader.intake import Submission
 from grader.intake.own import read_answers
 from grader.proxies.calls import argument_order
 from grader.records.faults import CallError
-from grader.student.answers import UNKNOWN, digests_of
+from grader.student.answers import digests_of, stub_skeletons
 from grader.student.cells import cells_of, running_shell
 from grader.student.notebook import found_course
 from grader.student.notebook_display import NotChecked
@@ -39,7 +39,7 @@ from grader.student.progress import read_progress
 from grader.student.scripts import SCRIPT
 from grader.student.standing import Standing
 from grader.unsandboxed.in_process import InProcess, Loaded
-from grader.wire.definitions import find_definitions, skeletons
+from grader.wire.definitions import find_definitions
 from grader.wire.source import read_file
 
 UNWRITTEN = "{} is not written yet in any saved file or notebook: write it first"
@@ -58,23 +58,21 @@ def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
     """The student's answer to an exercise once it is solved; until then, the stand-in `instead`.
 
     Prints whether the student's answer or the stand-in is used; `whose` names the stand-in's
-    author. A definition in the notebook's cells takes precedence over a saved one, as in a check.
+    author. An answer in the notebook's cells takes precedence over a saved one; a stub does not.
     If the saved answer no longer runs, the stand-in is used and the reason is printed.
     """
     course = load_course(found_course(None))
     shell = running_shell()
-    defined_here = shell is not None and name in shell.user_ns
-    digests = {**digests_of(course, cells_of(shell).ran)}
-    if defined_here:
-        digests.setdefault(name, UNKNOWN)
+    cells = cells_of(shell)
+    digests = digests_of(course, cells.ran)
     state = Standing(course, read_progress(course.folder), digests).state(name)
     if state != "solved":
         print(STAND_IN.format(name, whose, CHANGED if state == "changed" else UNSOLVED))
         return instead
-    if defined_here:
+    wanted = wire.Wanted(name, course.unit_of[name], stub_skeletons(course).get(name, ""))
+    here, _ = find_definitions(wanted, [read_file(wire.SourceText(wire.KERNEL, (*cells.ran,)))])
+    if here.status == "found" and name in cells.names:
         print(f"{name}: yours, from this notebook")
-        wanted = wire.Wanted(name, course.unit_of[name], "")
-        here, _ = find_definitions(wanted, [*map(read_file, cells_of(shell).sources(course))])
         own: Answer = _as_graded(course, here, shell.user_ns[name])
         return own
     try:
@@ -175,7 +173,7 @@ def _answers(course: Course, submission: Submission) -> _Answers:
     if _last is not None and _last.submission == submission:
         return _last
     forget()
-    stubs = skeletons("\n".join(course.stubs().values())) if course.recorded.is_dir() else {}
+    stubs = stub_skeletons(course)
     wanted = tuple(
         wire.Wanted(name, unit, stubs.get(name, "")) for name, unit in course.unit_of.items()
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -208,17 +208,40 @@ def test_an_experiment_calls_what_a_notebook_has_defined_the_same_way(
     two_arguments: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (two_arguments / "progress.txt").write_text("solved center\n", "utf-8")
-    text = "def center(by, x):\n    return x - by\n"
-    shell = SimpleNamespace(
-        user_ns={"center": lambda by, x: x - by},
-        user_ns_hidden={},
-        history_manager=SimpleNamespace(input_hist_raw=["", text]),
-        compile=None,
-    )
-    python = SimpleNamespace(get_ipython=lambda: shell)
-    monkeypatch.setitem(sys.modules, "IPython", python)
+    ran_in_cells(monkeypatch, "def center(by, x):\n    return x - by\n")
     instead: Any = None
     assert mine.yours("center", instead)(8.0, 3.0) == 5.0
+
+
+def ran_in_cells(monkeypatch: pytest.MonkeyPatch, *cells: str) -> None:
+    """Stand in for a notebook's kernel in which these cells ran."""
+    shell = SimpleNamespace(
+        user_ns={},
+        user_ns_hidden={},
+        history_manager=SimpleNamespace(input_hist_raw=["", *cells]),
+        compile=None,
+    )
+    for cell in cells:
+        exec(cell, shell.user_ns)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+
+
+@pytest.mark.parametrize(
+    "cells", [(STUB,), ("from grader.mine import center",), ("def center(x):\n    ...\n",)]
+)
+def test_an_experiment_takes_a_files_answer_if_no_cell_has_written_one(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cells: Sequence[str],
+) -> None:
+    (folder / "progress.txt").write_text("solved center\n", "utf-8")
+    (folder / "basics.py").write_text("def center(x):\n    return 'file'\n", "utf-8")
+    ran_in_cells(monkeypatch, *cells)
+    capsys.readouterr()
+    instead: Any = None
+    assert mine.yours("center", instead)(0) == "file"
+    assert capsys.readouterr().out == "center: yours, from basics.py line 1\n"
 
 
 def test_their_own_code_calls_it_in_their_own_order(

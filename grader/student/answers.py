@@ -42,11 +42,16 @@ def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
     A digest covers the code of the answer and of all definitions that the answer uses, without
     comments, docstrings and annotations. A definition in the cells replaces a saved one.
     """
-    stubs = skeletons("\n".join(course.stubs().values())) if course.recorded.is_dir() else {}
+    stubs = stub_skeletons(course)
     saved = _Answers(course, read_files(own_files(course))[0], stubs)
     kernel = _Answers(course, [SourceText(KERNEL, tuple(cells))], stubs)
     found = {name: kernel.digest(name) or saved.digest(name) for name in course.exercises}
     return {name: digest for name, digest in found.items() if digest is not None}
+
+
+def stub_skeletons(course: Course) -> Mapping[str, str]:
+    """The code of each stub; empty in a clone, where students write into the only copy."""
+    return skeletons("\n".join(course.stubs().values())) if course.recorded.is_dir() else {}
 
 
 class _Answers:

@@ -233,7 +233,7 @@ def _last_checked(standing: Standing) -> str:
     last, following = _desks.checked, standing.next
     if following is None:
         raise CallError(ALL_SOLVED)
-    if last not in standing.course.exercises:
+    if last is None or last not in standing.course.exercises:
         return following
     if standing.is_solved(last):
         raise CallError(LAST_IS_SOLVED.format(last, following))
