@@ -39,8 +39,6 @@ from grader.student.progress import read_progress
 from grader.student.scripts import SCRIPT
 from grader.student.standing import Standing
 from grader.unsandboxed.in_process import InProcess, Loaded
-from grader.wire.definitions import find_definitions
-from grader.wire.source import read_file
 
 UNWRITTEN = "{} is not written yet in any saved file or notebook: write it first"
 ALL_UNWRITTEN = "not written yet in any saved file or notebook: {}; write these first"
@@ -69,8 +67,7 @@ def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
     if state != "solved":
         print(STAND_IN.format(name, whose, CHANGED if state == "changed" else UNSOLVED))
         return instead
-    wanted = wire.Wanted(name, course.unit_of[name], stub_skeletons(course).get(name, ""))
-    here, _ = find_definitions(wanted, [read_file(wire.SourceText(wire.KERNEL, (*cells.ran,)))])
+    here = cells.found(course, name)
     if here.status == "found" and name in cells.names:
         print(f"{name}: yours, from this notebook")
         own: Answer = _as_graded(course, here, shell.user_ns[name])

@@ -26,8 +26,9 @@ from grader.course.course import Course, find_course, load_course
 from grader.intake.files import on_disk, read_files
 from grader.intake.own import own_files, own_folders
 from grader.records.faults import CallError
+from grader.student.answers import stub_skeletons
 from grader.unsandboxed.text import extents
-from grader.wire import KERNEL, SourceText, Wanted
+from grader.wire import KERNEL, Found, SourceText, Wanted
 from grader.wire.definitions import find_definitions, is_untouched
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, parse, read_file
 
@@ -108,6 +109,11 @@ class Cells:
             beside = [*folder.glob("*.py"), *filter(None, [self.file])]
             found |= {path.name: on_disk(path, path.name) for path in beside}
         return read_files(found[name] for name in sorted(found))[0]
+
+    def found(self, course: Course, name: str) -> Found:
+        """What the cells that ran have for an exercise: an answer, a stub or nothing."""
+        wanted = Wanted(name, course.unit_of[name], stub_skeletons(course).get(name, ""))
+        return find_definitions(wanted, [read_file(SourceText(KERNEL, tuple(self.ran)))])[0]
 
     @cached_property
     def saved(self) -> Sequence[SavedCell]:

@@ -23,6 +23,7 @@ from grader.inspection.cases import Bench
 from grader.inspection.screen import show_cases
 from grader.inspection.tracing import traced
 from grader.intake import Submission
+from grader.intake.own import read_answers
 from grader.records.faults import CallError
 from grader.records.grade import BASES, EXISTS, SIGNATURE, ExerciseResult
 from grader.student import packing
@@ -249,18 +250,22 @@ def ask(
     again: bool = False,
     course: str | Path | None = None,
 ) -> Lines:
-    """Ask questions about a solved answer in the notebook's cells, one after another.
+    """Ask questions about a solved answer, one after another.
 
-    Without a name, they are about the exercise that was solved last. With `again`, they are others
-    than the last time. The progress file records how many replies were right. Raises `CallError` if
-    the exercise is not solved.
+    They are about the answer in the notebook's cells, or else about the saved one. Without a name,
+    the exercise is the one that was solved last. With `again`, the questions are others than the
+    last time. The progress file records how many replies were right. Raises `CallError` if the
+    exercise is not solved.
     """
     asked = getattr(name, "__name__", "") if callable(name) else name
     try:
         desk, cells = _desks.at(found_course(course)), cells_of(running_shell())
         lesson = Lesson(desk.course, digests_of(desk.course, cells.ran))
         chosen = exercise_to_ask(lesson.standing, asked)
-        submission = Submission("you", cells.sources(desk.course))
+        if cells.found(desk.course, chosen).status == "found":
+            submission = Submission("you", cells.sources(desk.course))
+        else:
+            submission = read_answers(desk.course.folder, desk.course)
         with undisturbed():
             seed = secrets.token_hex(4) if again else ""
             questions = questions_on(desk, submission, chosen, seed)

@@ -626,6 +626,24 @@ def test_progress_that_cannot_be_kept_costs_no_hint(cell: Cell, folder: Path) ->
     assert "progress is not recorded" in repr(result)
 
 
+# --- questions -----------------------------------------------------------------------------------
+
+
+def test_questions_are_about_a_files_answer_if_the_cell_has_only_the_stub(
+    cell: Cell, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stubs = (folder / "softmax.py").read_text("utf-8")
+    shutil.copy(ROOT / "solutions" / "softmax.py", folder)
+    record_progress(folder, solved=["softmax_naive"])
+    monkeypatch.setattr("builtins.input", lambda _: "a")
+    try:
+        said = repr(cell(f'{STUB}grader.ask("softmax_naive")'))
+    finally:
+        (folder / "softmax.py").write_text(stubs, "utf-8")
+    assert "right about softmax_naive" in said
+    assert "softmax_naive" in read_progress(folder).asked
+
+
 # --- a real notebook -----------------------------------------------------------------------------
 
 
