@@ -33,6 +33,7 @@ from grader.records.faults import CallError
 
 COMPUTES, RETURNS = BUILT_IN = "computes", "returns"
 FORBIDDEN = "forbidden"  # the key of the rule about forbidden operations
+EMPTY_LINE = "<BLANKLINE>"  # doctest's sign for an empty line of output; no reader sees it
 UNCHECKED = "graded, not checked here"  # the mark of a rule that no public check quotes
 
 WHY, MADE_WITH, TAKES, GIVES, RULES = "Why", "Made with", "Takes", "Returns", "Rules"

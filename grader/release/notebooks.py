@@ -21,7 +21,7 @@ import nbformat
 from grader.course.collection import rules_left_out
 from grader.course.course import Course, parsed
 from grader.course.file import Exercise, Unit
-from grader.course.statements import PART, Statement, listing, opening, statement
+from grader.course.statements import EMPTY_LINE, PART, Statement, listing, opening, statement
 from grader.records.rows import listed
 from grader.release import hosted
 from grader.release.hosted import Wheel
@@ -233,8 +233,7 @@ def paragraphs(text: str) -> Iterator[str]:
     """The paragraphs of a docstring as Markdown, with examples and formulas in fenced blocks."""
     for part in re.split(r"\n\s*\n", text):
         if part.lstrip().startswith(">>>"):
-            # doctest needs <BLANKLINE> for an empty line of output
-            yield f"```python\n{textwrap.dedent(part).replace('<BLANKLINE>', '')}\n```"
+            yield f"```python\n{textwrap.dedent(part).replace(EMPTY_LINE, '')}\n```"
         elif part.startswith("    "):
             yield f"```text\n{textwrap.dedent(part)}\n```"
         elif found := listing(part):

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Literal
 
 from grader.course.course import Course
-from grader.course.statements import statement
+from grader.course.statements import EMPTY_LINE, statement
 from grader.intake.own import read_answers
 from grader.records.faults import CallError, HostFault
 from grader.student import reward
@@ -117,7 +117,8 @@ class Tutor:
     def _statement(self, name: str) -> str:
         self.course.one(name, "a statement belongs to one exercise")
         found = statement(self.course, name)
-        return "\n\n".join(filter(None, (found.signature, found.text, see_why(self.course, name))))
+        text = found.text.replace(EMPTY_LINE, "")
+        return "\n\n".join(filter(None, (found.signature, text, see_why(self.course, name))))
 
     def _check(self, name: str) -> str:
         lesson = Lesson(self.course)

@@ -16,6 +16,10 @@ from grader.course.course import Course, load_course
 from grader.course.references import open_oracle
 from grader.course.statements import Statement, opening, statement
 from grader.records.faults import CallError
+from grader.student.lesson import Lesson
+from grader.student.tutor import Tutor
+from grader.student.watch.drawing import statement_text
+from grader.student.watch.plain import prose
 from tests.support.places import REAL, TINY
 from tests.support.statements import WEIGH, state_weigh
 
@@ -90,6 +94,16 @@ def test_sentence_rules_and_example_come_first_and_nothing_is_lost(weigh: Statem
     assert first.count("(graded, not checked here)") == 1
     assert rest.startswith("Why:")
     assert sorted(f"{first}\n{rest}".split()) == sorted(weigh.marked({"large"}).split())
+
+
+def test_an_empty_line_in_an_examples_output_is_shown_as_an_empty_line() -> None:
+    tutor = Tutor(COURSE)
+    on_screen = statement_text(Lesson(COURSE), "split_heads", 90, whole=True, dark=True).plain
+    in_lines = prose(statement(COURSE, "split_heads").text, 78)
+    to_an_assistant = tutor.statement("split_heads")
+    tutor.close()
+    for shown in (on_screen, in_lines, to_an_assistant):
+        assert "\n          [4., 5.]],\n\n         [[2., 3.],\n" in shown
 
 
 def test_free_prose_comes_first_as_a_whole(tiny: Course) -> None:

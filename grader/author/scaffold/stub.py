@@ -20,6 +20,7 @@ from grader.author.texts import template
 from grader.author.wording import TODO
 from grader.course.contract import Parameter
 from grader.course.forms import NUMBERS, Form, TensorSpec, specs_of, wanted
+from grader.course.statements import EMPTY_LINE
 from grader.records.rows import listed
 
 WIDTH = 96  # of a line of a statement
@@ -217,4 +218,4 @@ def _shown(calls: Calls, example: Example, title: str = "") -> str:
 def _printed(result: object) -> Iterator[str]:
     text = repr(result.detach() if isinstance(result, Tensor) else result)
     for line in text.splitlines():
-        yield line or "<BLANKLINE>"
+        yield line or EMPTY_LINE

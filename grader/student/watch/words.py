@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.course.course import Course
-from grader.course.statements import PART, listing
+from grader.course.statements import EMPTY_LINE, PART, listing
 from grader.feedback.terminal import all_asked
 from grader.records.rows import counted
 from grader.student.standing import Standing
@@ -168,7 +168,7 @@ def paragraphs(docstring: str) -> Iterator[Paragraph]:
             yield Paragraph("\n".join([f"{title}:", *items]), title=title, entries=entries)
             continue
         if any(line.startswith((" ", "\t", ">>>", "- ", "* ", "|")) for line in lines):
-            yield Paragraph("\n".join(lines), example=True)
+            yield Paragraph("\n".join(lines).replace(EMPTY_LINE, ""), example=True)
         else:
             begins = PART.match(lines[0])
             text = " ".join(line.strip() for line in lines)
