@@ -154,10 +154,9 @@ def show_verdict(
     if verdict.mistake is not None:  # shown once, above the tests
         _below(console, 4, verdict.mistake.heading, "bold")
         _below(console, 4, verdict.mistake.hint, "italic")
-    early = [f for f in verdict.findings if f.is_best_picture and picture_first and f.mistake]
-    for finding in early:
-        case = f" [{finding.case}]" if finding.case else ""
-        indented(console, Text.assemble(signed(finding.wording), f"{finding.title}{case}"), 4)
+    shows_mistake = (f for f in verdict.findings if f.is_best_picture and f.mistake)
+    early = [f for f in shows_mistake if picture_first and f.mistake == verdict.mistake]
+    for finding in early:  # without its title, which stands in the list below
         _picture(console, finding)
     for finding in verdict.findings:
         if not finding.bare and (detail or not finding.quiet):
