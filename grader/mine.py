@@ -36,12 +36,10 @@ from grader.student.cells import cells_of, running_shell
 from grader.student.notebook import found_course
 from grader.student.notebook_display import NotChecked
 from grader.student.progress import read_progress
-from grader.student.scripts import SCRIPT
+from grader.student.scripts import SCRIPT, unwritten
 from grader.student.standing import Standing
 from grader.unsandboxed.in_process import InProcess, Loaded
 
-UNWRITTEN = "{} is not written yet in any saved file or notebook: write it first"
-ALL_UNWRITTEN = "not written yet in any saved file or notebook: {}; write these first"
 STAND_IN = "{}: {} ({})"
 UNSOLVED = "until you have solved it"
 CHANGED = "until you check your answer again: it has changed"
@@ -119,7 +117,7 @@ def _definition(course: Course, name: str) -> tuple[wire.Found, Any]:
     answers = _answers(course, read_answers(course.folder, course))
     found = next(one for one in answers.listing.found if one.name == name)
     if found.status in ("stub", "missing"):
-        raise CallError(UNWRITTEN.format(name))
+        raise unwritten([name])
     if found.status == "broken":
         raise CallError(f"{name}: {broken(found)}")
     assert answers.guest.submission is not None
@@ -143,10 +141,8 @@ def places_of(course: Course, names: Sequence[str]) -> dict[str, str]:
         course.one(name, "name its exercises")
     listing = _answers(course, read_answers(course.folder, course)).listing
     found = {one.name: one for one in listing.found}
-    unwritten = [name for name in names if found[name].status in ("stub", "missing")]
-    if unwritten:
-        one = UNWRITTEN if len(unwritten) == 1 else ALL_UNWRITTEN
-        raise CallError(one.format(", ".join(unwritten)))
+    if missing := [name for name in names if found[name].status in ("stub", "missing")]:
+        raise unwritten(missing)
     below = {base for name in names for base in found[name].bases}
     in_order = [*names, *(name for name in course.exercises if name in below.difference(names))]
     return {name: at(found[name].place) for name in in_order}

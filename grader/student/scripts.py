@@ -12,7 +12,7 @@ import ast
 import os
 import runpy
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import walk_tb
@@ -20,11 +20,14 @@ from typing import Any
 
 from rich.text import Text
 
-from grader.course.course import NAMED, Course
+from grader.course.course import NAMED, Course, answers_in
 from grader.records.faults import CallError, did_you_mean
+from grader.student.answers import digests_of
 from grader.wire.source import CODE_PREFIX
 
 ENDED = "{} ended at {}: {}: {} (if that line is yours: grader check)"
+UNWRITTEN = "{} is not written yet in any saved file or notebook: write it first"
+ALL_UNWRITTEN = "not written yet in any saved file or notebook: {}; write these first"
 NOTHING_TO_SEE = "there is nothing to look at for {}; choose from these units: {}"
 NO_EXPERIMENT = "there is no experiment {}{}; all of them: grader try"
 WIDTH = 80
@@ -43,9 +46,19 @@ def said_of(path: Path) -> str:
 def title_of_look(course: Course, name: str) -> str:
     """The docstring of a unit's look; `name` is a unit, or an exercise of the unit.
 
-    Raises `CallError` if the unit has no look.
+    Raises `CallError` if the unit has no look, or if an answer that the look uses is unwritten.
     """
-    return said_of(course.look_file(_unit(course, name)))
+    path = course.look_file(_unit(course, name))
+    used, written = course.exercises.keys() & answers_in(path), digests_of(course)
+    if missing := [one for one in course.exercises if one in used and one not in written]:
+        raise unwritten(missing)
+    return said_of(path)
+
+
+def unwritten(names: Sequence[str]) -> CallError:
+    """The error for a script that uses these answers, which no file and no notebook has."""
+    one = UNWRITTEN if len(names) == 1 else ALL_UNWRITTEN
+    return CallError(one.format(", ".join(names)))
 
 
 def listed_looks(course: Course) -> Iterator[Text]:

@@ -129,9 +129,17 @@ def test_a_look_at_what_is_not_written_says_what_to_write(
     cold_grader: Grader, folder: Path
 ) -> None:
     ran = cold_grader("look", "basics", "--course", folder)
-    assert ran.code == 2
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert ran.err.startswith("grader: center is not written yet")
-    assert ran.err.count("\n") == 1
+
+
+def test_a_look_names_all_answers_that_are_not_written(cold_grader: Grader, folder: Path) -> None:
+    look = folder / "afterwards" / "basics.py"
+    text = look.read_text("utf-8").replace("import center", "import center, staircase")
+    look.write_text(text, "utf-8")
+    ran = cold_grader("look", "basics", "--course", folder)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert ran.err.startswith("grader: not written yet in any saved file or notebook: center, s")
 
 
 def test_a_unit_without_a_look_names_those_that_have_one(cold_grader: Grader, folder: Path) -> None:
