@@ -57,8 +57,9 @@ def title_of_look(course: Course, name: str) -> str:
 
 def unwritten(names: Sequence[str]) -> CallError:
     """The error for a script that uses these answers, which no file and no notebook has."""
-    one = UNWRITTEN if len(names) == 1 else ALL_UNWRITTEN
-    return CallError(one.format(", ".join(names)))
+    if len(names) == 1:
+        return CallError(UNWRITTEN.format(names[0]))
+    return CallError(ALL_UNWRITTEN.format(", ".join(names)))
 
 
 def listed_looks(course: Course) -> Iterator[Text]:
