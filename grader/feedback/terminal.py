@@ -156,7 +156,7 @@ def show_verdict(
         _below(console, 4, verdict.mistake.hint, "italic")
     shows_mistake = (f for f in verdict.findings if f.is_best_picture and f.mistake)
     early = [f for f in shows_mistake if picture_first and f.mistake == verdict.mistake]
-    for finding in early:  # without its title, which stands in the list below
+    for finding in early:  # without its title, which the list below has
         _picture(console, finding)
     for finding in verdict.findings:
         if not finding.bare and (detail or not finding.quiet):
