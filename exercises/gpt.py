@@ -388,7 +388,8 @@ def sample_next(
         none: None and a left-out argument mean the same, and top_k may be larger than vocab.
         ends: u = 0 hits the first id that is kept. For u just below 1, rounding may leave no sum
             above u: then the result is the last id with a probability above 0.
-        large: Logits may be as large as ±1000, also after the division by the temperature.
+        large: Logits may lie between -1000 and 1000. Divided by the temperature, they stay in this
+            range.
         forbidden: Ready-made attention functions are off limits; torch's softmax, sort and topk
             are welcome.
         dtype: Logits may be float64.

@@ -201,7 +201,8 @@ class MultiHeadAttention(nn.Module):
     W_query, W_key, W_value and out_proj are linear layers, each d_out wide. The heads share this
     width: head_dim is d_out / num_heads, and head h gets the columns that `split_heads` gives it.
     No query sees a key that comes after it. At the end out_proj mixes the results of the heads.
-    A linear layer may be an `nn.Linear`, a matrix of your own, or an `nn.Conv1d` of width one.
+    A linear layer may be an `nn.Linear`, or a matrix of your own. An `nn.Conv1d` with a kernel_size
+    of 1 computes the same, and is accepted too.
 
     Why: one large product keeps a GPU far busier than many small ones. This is the layer inside
     GPT-like models.

@@ -76,8 +76,8 @@ def softmax_naive(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens"]:
             off limits; exp is welcome.
         dtype: float64 in, float64 out, in full precision.
         unchanged: `scores` stays as it was.
-        gradients: Gradients flow back to the scores, also through the sum, for scores between -10
-            and 10.
+        gradients: Gradients flow back to the scores, for scores between -10 and 10. They also flow
+            through the divisor, because the sum depends on the scores.
 
     Example: the two equal scores get equal weights, and negative scores get positive weights.
 
@@ -115,8 +115,8 @@ def softmax_rows(
             off limits; exp is welcome.
         dtype: float64 in, float64 out, in full precision.
         unchanged: `scores` stays as it was.
-        gradients: Gradients flow back to the scores, also through the sums, for scores between -10
-            and 10.
+        gradients: Gradients flow back to the scores, for scores between -10 and 10. They also flow
+            through the divisors, because the sums depend on the scores.
 
     Example: two queries and three keys. The first query gives all keys the same score, the second
     query gives them different scores.

@@ -159,10 +159,10 @@ Grader = Callable[..., Ran]
 def cold_grader(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Grader:
     """Run a command of `grader` in this process."""
     monkeypatch.delenv(NAMED, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments: str | Path) -> Ran:
         monkeypatch.setattr(sys, "argv", ["grader", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
         capsys.readouterr()
         with pytest.raises(SystemExit) as stopped:
             main()

@@ -21,7 +21,7 @@ from tests.support.places import REAL, ROOT
 COURSE = load_course(REAL)
 EXPERIMENTS = sorted({name for names in COURSE.experiments.values() for name in names})
 FIGURES = [name for name in EXPERIMENTS if name in COURSE.experiments]  # those of a unit
-WIDEST, LONGEST = 88, 80
+WIDEST, LONGEST = 80, 80
 STAND_IN = "until you have solved it"
 # These measure time, show rounding, name what stands in, or start from weights drawn anew.
 VARYING = {"all_ones", "allclose", "cache", "cost", "memory", "one_product", "shortcuts", "tables"}

@@ -47,7 +47,7 @@ for name, form in forms.items():
     bars = "".join(" ▁▂▃▄▅▆▇█"[round(8 * float(way / ways[0]))] for way in ways)
     print(f"{name:>25} │{bars:<16}│ {int((ways > 1e-4).sum())} of 16")
 
-print("\nnumbers in a cache of 32 tokens, and how far the last output moves if they are shuffled")
+print("\nnumbers in a cache of 32 tokens; how far shuffling moves the last output")
 layers = (
     ("keys and values", CachedAttention(64, 64, 8)),
     ("rotated keys, values", RotaryAttention(64, 64, 8)),

@@ -39,7 +39,7 @@ with torch.no_grad():
                 size = x.square().mean().sqrt().item()
                 print(f"{name:>16}, {number:>2}  {'█' * round(math.log2(1 + size))} {size:,.1f}")
 
-print("\ntwice the input gives how many times the output? (both layers: about as many weights)")
+print("\ntwice the input gives how many times the output? (both have about as many weights)")
 feed_forward, gated = FeedForward(64, 256), SwiGLU(64, 171)
 for times in (1, 4, 16, 64):
     for name, layer in (("FeedForward", feed_forward), ("SwiGLU", gated)):

@@ -62,7 +62,7 @@ torch.manual_seed(123)
 ones = torch.ones(6, 6)
 keep = nn.Dropout(0.5)(ones) > 0
 figures(
-    "nn.Dropout(0.5) of ones, under seed 123 (apply_dropout with the entries torch keeps)",
+    "nn.Dropout(0.5) of ones, seed 123 (apply_dropout with the entries torch keeps)",
     [
         [2, 2, 0, 2, 2, 0],
         [0, 0, 0, 2, 0, 2],

@@ -29,5 +29,5 @@ for tokens, features in ((256, 64), (512, 64), (1024, 64), (2048, 64), (4096, 46
         took = f"{1000 * (time.perf_counter() - start):.1f} ms"
     memory = f"{4 * scores / 2**20:,.2f} MiB"
     print(f"{tokens:7,} {features:6,} {multiplications:16,} {scores:12,} {memory:>11} {took:>9}")
-print("\nprojections: multiplications for queries, keys and values; scores: one for each pair")
+print("\nprojections: multiplications for queries, keys and values;\nscores: one for each pair")
 print(f"weights of the last layer: {3 * 4608 * 4608:,}, for sentences of any length")

@@ -32,7 +32,7 @@ def drawn(layer):
 
 
 figures(
-    "MultiHeadAttentionWrapper(3, 2, 6, 0.0, 2); its first two columns are CausalAttention's",
+    "MultiHeadAttentionWrapper(3, 2, 6, 0.0, 2); columns 0, 1 are CausalAttention's",
     [
         [-0.4519, 0.2216, 0.4772, 0.1063],
         [-0.5874, 0.0058, 0.5891, 0.3257],

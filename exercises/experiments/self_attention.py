@@ -87,7 +87,7 @@ weights = functional.scaled_dot_product_attention(
     query(x), key(x), torch.eye(8).expand(4, 8, 8), is_causal=True, scale=1.0
 )
 figures(
-    "causal weights without the root: seed 42, torch.randn(4, 8, 32), key(32, 16), query",
+    "causal weights, no root: seed 42, torch.randn(4, 8, 32), key(32, 16), query",
     [
         [1.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000],
         [0.1905, 0.8095, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000],

@@ -26,10 +26,10 @@ lines = [
 ]
 for code, value in lines:
     if isinstance(value, str):
-        print(f"{code:20} {value}")
+        print(f"{code:19} {value}")
     else:
-        print(f"{code:20} {tuple(value.shape)!s:8} {value.tolist()}")
+        print(f"{code:19} {tuple(value.shape)!s:7} {value.tolist()}")
 try:
     print(x * x.T)
 except RuntimeError as error:
-    print(f"{'x * x.T':20} fails: {str(error).partition(' at ')[0]}")
+    print(f"{'x * x.T':19} fails:\n  {str(error).partition(' at ')[0]}")

@@ -35,7 +35,7 @@ print(f"\nlog({LETTERS}) = {math.log(LETTERS):.3f}; probability of the next toke
 for right in (0.999, 0.9, 0.5, 1 / LETTERS, 0.01, 0.001, 0.0001):
     print(f"{right:9.4f} {surprise(right):8.3f} {'█' * round(4 * surprise(right))}")
 
-print("\na model is right 9 times out of 10: the probability of its guess, and the mean loss")
+print("\na model is right 9 times out of 10: the probability of its guess, the mean loss")
 for sure in (0.5, 0.8, 0.9, 0.99, 0.999, 0.9999):
     # If the guess is wrong, the next token is one of the others, which share the rest.
     mean = 0.9 * surprise(sure) + 0.1 * surprise((1 - sure) / (LETTERS - 1))

@@ -27,7 +27,7 @@ for name, value in shown.items():
 try:
     turned.view(12)
 except RuntimeError as error:
-    print(f"\nturned.view(12) raises: {str(error).partition(' (')[0]}")
+    print(f"\nturned.view(12) raises:\n  {str(error).partition(' (')[0]}")
 print(f"turned.contiguous().view(12) is {turned.contiguous().view(12).tolist()}")
 grid[0, 1] = 99
 print(f"after grid[0, 1] = 99: numbers[1] is {numbers[1]}, and turned[1, 0] is {turned[1, 0]}")

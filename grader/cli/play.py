@@ -83,9 +83,14 @@ def play(
 def _list(course: Course) -> None:
     import ast
 
+    from rich.text import Text
+
+    from grader.feedback import terminal
+
     plays = course.plays()
     for name, path in plays.items():
         said = ast.get_docstring(ast.parse(path.read_bytes())) or ""
-        print(f"grader play {name:10} {said.partition(chr(10))[0]}")
+        row = Text(f"grader play {name:10} {said.partition(chr(10))[0]}")
+        terminal.print_row(Console(highlight=False), row, 23)
     if not plays:
         print("this course has nothing to play")

@@ -32,10 +32,10 @@ from grader.cli.app import (
 from grader.cli.completion import exercises
 from grader.cli.streams import until_unread
 from grader.course.course import Course, find_course, load_course
-from grader.feedback.terminal import print_plain
+from grader.feedback.terminal import print_plain, print_row
 from grader.feedback.verdict import verdict_of
 from grader.intake.own import misnamed
-from grader.records.faults import CallError
+from grader.records.faults import CallError, say
 from grader.student.lesson import ALL_SOLVED, FREE, LAST_HINT, Lesson, closing
 from grader.student.standing import standing_of
 
@@ -145,7 +145,7 @@ def _look_closer(
 
         return int(debug(course, names[0], folder))
     if sys.stderr.isatty():
-        print(NO_LIMIT, file=sys.stderr, flush=True)
+        say(NO_LIMIT)
     from grader.inspection.screen import show_cases
     from grader.inspection.tracing import show as cases_of
 
@@ -159,7 +159,7 @@ def _look_closer(
 
 def _warn(lesson: Lesson | None) -> None:
     if lesson is not None and lesson.unrecorded:
-        print(f"grader: {lesson.unrecorded}", file=sys.stderr)
+        say(lesson.unrecorded)
 
 
 def _print_checks(
@@ -226,7 +226,7 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """List the exercises: solved, failing now, and how many hints you have read."""
-    from grader.student.listing import listed
+    from grader.student.listing import EXERCISE_COLUMN, listed
 
     opened = students_course(course)
     standing = standing_of(opened)
@@ -256,7 +256,7 @@ def list_(
         return
     console = Console(highlight=False)
     for part in listed(chosen, standing):
-        console.print(part, soft_wrap=True)
+        print_row(console, part, EXERCISE_COLUMN)
     for line in misnamed(opened):
         print_plain(console, line, "yellow")
 
@@ -369,7 +369,8 @@ def after(
     if name is None:
         once = standing.progress.solved
         solved = ", ".join(one for one in standing.course.exercises if one in once)
-        print(f"type grader after NAME. You have solved: {solved or 'nothing yet'}")
+        line = f"type grader after NAME. You have solved: {solved or 'nothing yet'}"
+        print_plain(Console(highlight=False), line)
         return
     _print_reward(Console(highlight=False), reward.after(standing, name))
 
@@ -398,17 +399,17 @@ def look(
     Your code runs in this process; Ctrl-C stops an endless loop.
     """
     from grader.feedback import terminal
-    from grader.student.scripts import listed_looks, run_look, title_of_look
+    from grader.student import scripts
 
     opened = students_course(course)
     if name is None:
-        for line in listed_looks(opened):
-            Console(highlight=False).print(line, soft_wrap=True)
+        for line in scripts.listed_looks(opened):
+            print_row(Console(highlight=False), line, scripts.LOOK_COLUMN)
         return
-    print(title_of_look(opened, name))
+    print(scripts.title_of_look(opened, name))
     with terminal.waiting("loading torch"):
         import grader.mine  # noqa: F401 - this import loads torch
-    run_look(opened, name)
+    scripts.run_look(opened, name)
 
 
 @app.command(
@@ -432,7 +433,7 @@ def try_(
     opened = students_course(course)
     if name is None:
         for line in scripts.listed_experiments(opened):
-            Console(highlight=False).print(line, soft_wrap=True)
+            print_row(Console(highlight=False), line, scripts.EXPERIMENT_COLUMN)
         return
     chosen = scripts.experiments_of(opened, name)
     with terminal.waiting("loading torch"):

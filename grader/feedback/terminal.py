@@ -21,6 +21,7 @@ from grader.records.grade import Picture
 from grader.records.rows import Row, called, counted
 
 WRONG_CELL = rf"\S*{UNICODE.wrong}"  # in a picture: a cross, or a number followed by a cross
+NARROW = 20  # in fewer columns, the text of a list's row is not set apart
 NOT_GRADED = "not graded: {}"  # the reason is a conflict between submissions
 
 
@@ -43,6 +44,17 @@ def indented(console: Console, text: Text, indent: int = 0) -> None:
         return
     for line in text.split("\n", allow_blank=True):
         console.print(Text(" " * indent if line else "").append_text(line), soft_wrap=True)
+
+
+def print_row(console: Console, row: Text, column: int) -> None:
+    """Print a row of a list: wrapped lines begin in the column in which the row's text begins."""
+    room = console.width - column
+    if not console.is_terminal or room < NARROW:
+        indented(console, row)
+        return
+    lines = row[column:].wrap(console, room)
+    text = Text("\n" + " " * column).join(lines)
+    console.print(row[:column].append_text(text), soft_wrap=True)
 
 
 def print_plain(console: Console, text: str, style: str = "", indent: int = 0) -> None:

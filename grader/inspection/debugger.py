@@ -10,9 +10,11 @@ from pdb import Pdb
 from types import FrameType, TracebackType
 from typing import IO
 
+from rich.console import Console
+
 from grader import wire
 from grader.course.course import Course
-from grader.feedback.terminal import safe
+from grader.feedback.terminal import print_plain
 from grader.grading.ladder import Climb
 from grader.grading.play import Transcript, play
 from grader.inspection.cases import (
@@ -29,11 +31,11 @@ from grader.wire.source import CODE_PREFIX
 ALL_PASS = "nothing to stop at: all public checks of {} pass"
 NO_LINE = "none of your lines was running when the check failed: there is nothing to stop at"
 STEPPING = (
-    "commands: n (run a line), s (step into your function), p x.shape (print a value),\n"
+    "commands: n (run a line), s (step into your function), p x.shape (print a value), "
     "a (inputs), l (the lines around), c (run to the end), q (quit)"
 )
 AFTERWARDS = (
-    "commands: p x.shape (print a value), a (inputs), l (the lines around), u (to the caller),\n"
+    "commands: p x.shape (print a value), a (inputs), l (the lines around), u (to the caller), "
     "d (back down), q (quit)"
 )
 
@@ -53,6 +55,7 @@ def debug(
     on the student's own computer only. Raises `CallError` for a wrong name or folder.
     """
     out = stdout or sys.stdout
+    console = Console(file=out, highlight=False)
     with open_bench(course, name, folder) as bench:
         with bench.seat(InProcess(Loaded(), around=_unseen)) as seat:
             climb = Climb(bench.desk, seat, bench.name)
@@ -62,17 +65,17 @@ def debug(
             hindrance = hindrance or check_trace(climb.forbidden())
         if failed is None:
             why = f"{hindrance.title}: {hindrance.message}" if hindrance else ALL_PASS.format(name)
-            print(safe(why), file=out)
+            print_plain(console, why)
             return hindrance is not None
         test, case, played = failed
         label = f" [{case.label}]" if case.label else ""
         message = played.message or played.status
-        print(safe(f"{test.title}{label}\n{message}\n".expandtabs()), file=out)
+        print_plain(console, f"{test.title}{label}\n{message}\n".expandtabs())
         number, raised = _place(played)
         if number is None:
-            print(NO_LINE, file=out)
+            print_plain(console, NO_LINE)
             return True
-        print(AFTERWARDS if raised else STEPPING, file=out)
+        print_plain(console, AFTERWARDS if raised else STEPPING)
         answers = Loaded()
         stop = _Stop(answers, number, raised, _Debugger(stdin, stdout))
         channel = InProcess(answers, around=stop.do)

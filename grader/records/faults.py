@@ -50,6 +50,14 @@ def unwritten(place: object, error: OSError) -> CallError | NoRoom:
     return CallError(text)
 
 
+def say(text: str) -> None:
+    """Print a line on standard error; on a terminal, a long line is broken between words."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    console.print(f"grader: {text}", soft_wrap=not console.is_terminal)
+
+
 @contextmanager
 def exit_codes() -> Iterator[None]:
     """Turn the kit's exceptions into a line on standard error and an exit code.
@@ -67,11 +75,11 @@ def exit_codes() -> Iterator[None]:
         except UnicodeEncodeError as error:  # an argument with bytes that are not UTF-8
             raise CallError(f"{error.object!a} is not valid text") from None
     except CallError as error:
-        print(f"grader: {error}", file=sys.stderr)
+        say(str(error))
         sys.exit(2)
     except (NoRoom, Unreachable) as fault:
-        print(f"grader: {fault}", file=sys.stderr)
+        say(str(fault))
         sys.exit(3)
     except HostFault as fault:
-        print(f"grader: the grader itself failed: {fault}", file=sys.stderr)
+        say(f"the grader itself failed: {fault}")
         sys.exit(3)

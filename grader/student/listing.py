@@ -9,6 +9,7 @@ from rich.text import Text
 from grader.feedback.verdict import WORDINGS
 from grader.student.standing import Standing, State
 
+EXERCISE_COLUMN = 36  # where the titles begin
 NEXT = "next: {}, in {}"
 UNSURE = "?", "yellow"  # for an answer that was not checked since its last change
 SIGNS: Mapping[State, tuple[str, str]] = {
@@ -40,8 +41,9 @@ def listed(names: Sequence[str], standing: Standing) -> Iterator[Text]:
         if not chosen:
             continue
         solved = sum(standing.is_solved(exercise.name) for exercise in chosen)
+        yield Text()
         yield Text.assemble(
-            f"\n{count} ",
+            f"{count} ",
             (unit.name, "bold"),
             f": {unit.title}",
             (f"  {solved}/{len(chosen)}", "dim"),
@@ -62,7 +64,8 @@ def listed(names: Sequence[str], standing: Standing) -> Iterator[Text]:
             )
     todo = standing.next
     if todo is not None:
-        yield Text("\n" + NEXT.format(todo, course.stub_file(course.unit_of[todo]).name))
+        yield Text()
+        yield Text(NEXT.format(todo, course.stub_file(course.unit_of[todo]).name))
 
 
 def note_of(name: str, standing: Standing) -> str:

@@ -31,6 +31,7 @@ ALL_UNWRITTEN = "not written yet in any saved file or notebook: {}; write these 
 NOTHING_TO_SEE = "there is nothing to look at for {}; choose from these units: {}"
 NO_EXPERIMENT = "there is no experiment {}{}; all of them: grader try"
 WIDTH = 80
+LOOK_COLUMN, EXPERIMENT_COLUMN = 27, 23  # in the lists: where the titles begin
 SEE_WHY = "See why: {}"
 SCRIPT = "__course__"  # the name under which a course's script runs
 
@@ -40,11 +41,20 @@ def said_of(path: Path) -> str:
     return ast.get_docstring(ast.parse(path.read_text("utf-8"))) or path.stem
 
 
+def _title(path: Path) -> str:
+    return said_of(path).splitlines()[0]
+
+
+def _filled(path: Path) -> str:
+    """The docstring of a script, in lines of at most `WIDTH` characters."""
+    return "\n\n".join(textwrap.fill(part, WIDTH) for part in said_of(path).split("\n\n"))
+
+
 # --- looks ---------------------------------------------------------------------------------------
 
 
 def title_of_look(course: Course, name: str) -> str:
-    """The docstring of a unit's look; `name` is a unit, or an exercise of the unit.
+    """The description of a unit's look; `name` is a unit, or an exercise of the unit.
 
     Raises `CallError` if the unit has no look, or if an answer that the look uses is unwritten.
     """
@@ -52,7 +62,7 @@ def title_of_look(course: Course, name: str) -> str:
     used, written = course.exercises.keys() & answers_in(path), digests_of(course)
     if missing := [one for one in course.exercises if one in used and one not in written]:
         raise unwritten(missing)
-    return said_of(path)
+    return _filled(path)
 
 
 def unwritten(names: Sequence[str]) -> CallError:
@@ -66,8 +76,7 @@ def listed_looks(course: Course) -> Iterator[Text]:
     """The units that have a look, each with its title."""
     for unit in course.units:
         if course.look_file(unit.name).is_file():
-            first = said_of(course.look_file(unit.name)).splitlines()[0]
-            yield Text(f"  {unit.name:24} {first}")
+            yield Text(f"  {unit.name:24} {_title(course.look_file(unit.name))}")
 
 
 def run_look(course: Course, name: str) -> None:
@@ -106,8 +115,7 @@ def run_experiment(course: Course, name: str) -> None:
     """Print an experiment's docstring, and run its script; raises `CallError` if that fails."""
     from grader.unsandboxed.in_process import undisturbed  # this import loads torch
 
-    paragraphs = said_of(course.experiment_file(name)).split("\n\n")
-    print("\n\n".join(textwrap.fill(part, WIDTH) for part in paragraphs) + "\n")
+    print(f"{_filled(course.experiment_file(name))}\n")
     with undisturbed():
         run_script(course, course.experiment_file(name), "the experiment")
 
@@ -124,10 +132,10 @@ def listed_experiments(course: Course) -> Iterator[Text]:
     titles = {unit.name: unit.title for unit in course.units}
     for unit, names in course.experiments.items():
         if names:
-            yield Text.assemble("\n", (unit, "bold"), f": {titles[unit]}")
+            yield Text()
+            yield Text.assemble((unit, "bold"), f": {titles[unit]}")
         for name in names:
-            first = said_of(course.experiment_file(name)).splitlines()[0]
-            yield Text(f"  {name:20} {first}")
+            yield Text(f"  {name:20} {_title(course.experiment_file(name))}")
 
 
 # --- running -------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ def center(x):
     print("so", middle.shape)
     return x + middle
 """
+NARROW = 44  # columns of a terminal
 RIGHT = "def center(x):\n    return x - x.mean()\n"
 
 
@@ -41,6 +43,27 @@ def test_show_tells_inputs_shapes_and_prints(desk_of_ada: Path, cold_grader: Gra
     assert "so torch.Size([])" in ran.out
     (desk_of_ada / "basics.py").write_text(RIGHT, "utf-8")
     assert cold_grader("check", "center", "--show", "--course", desk_of_ada).code == 0
+
+
+@pytest.mark.parametrize(
+    "command", ["list", "look", "look layers", "after nosuch", "check center --pdb"]
+)
+def test_a_narrow_terminal_breaks_lines_between_words(
+    command: str, desk_of_ada: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (desk_of_ada / "basics.py").write_text(WRONG, "utf-8")
+
+    def said() -> str:
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        ran = cold_grader(*command.split(), "--course", desk_of_ada)
+        return re.sub(r"\x1b\[[0-9;]*m", "", ran.out + ran.err).partition("\n> ")[0]
+
+    whole = said()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(NARROW))
+    lines = said()
+    assert lines.split() == whole.split()
+    assert max(len(line.rstrip()) for line in lines.splitlines()) <= NARROW
 
 
 def test_show_says_on_a_terminal_that_it_has_no_time_limit(

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import Course
+from grader.feedback.verdict import verdict_of
+from grader.records.grade import ExerciseResult, TestResult
 from grader.student.progress import read_progress
 from grader.student.watch import words
+from grader.student.watch.plain import verdict_lines
 from tests.support.watching import copied, reading, save
 
 
@@ -76,3 +79,20 @@ def test_a_newcomer_is_told_how_to_go_on_without_keys(tmp_path: Path) -> None:
         reader.reads("Welcome to A tiny course.")
         for line in words.PLAIN_WELCOME:
             reader.reads(line)
+
+
+def test_a_verdict_breaks_long_lines_between_words() -> None:
+    message = f"center should return a tensor of this shape:\n    {'a well-known shape, ' * 5}"
+    found = TestResult(
+        "value",
+        "It is right for three numbers, and for any other number of numbers",
+        "failed",
+        message=message,
+        mistake="The mean is added to each of the numbers",
+        hint="By how much?",
+    )
+    lines = [*verdict_lines(verdict_of(ExerciseResult("center", "basics", 0, 2, (found,))), 40)]
+    assert max(map(len, lines)) <= 40
+    said = " ".join(lines).split()
+    assert said[said.index("center", 5) :] == message.split()
+    assert lines[-1].startswith("      ")  # a broken line keeps its indent

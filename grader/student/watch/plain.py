@@ -100,12 +100,25 @@ def _check(lesson: Lesson, name: str, checks: Checks) -> None:
 
 def _say(text: str) -> None:
     """Print prose in lines of at most `WIDTH` characters; an empty text prints nothing."""
-    for line in text.split("\n") if text else []:
-        _print(textwrap.fill(line, WIDTH, break_on_hyphens=False))
+    for line in _wrapped(text, WIDTH):
+        _print(line)
 
 
 def _print(text: str) -> None:
     print(safe(text), flush=True)
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> Iterator[str]:
+    """The lines of a text after an indent, broken between words; broken lines keep their indent."""
+    for line in text.splitlines():
+        inner = indent + line[: len(line) - len(line.lstrip())]
+        yield from textwrap.wrap(
+            line,
+            width,
+            initial_indent=indent,
+            subsequent_indent=inner,
+            break_on_hyphens=False,
+        ) or [""]
 
 
 def prose(docstring: str, width: int) -> str:
@@ -124,7 +137,7 @@ def prose(docstring: str, width: int) -> str:
 
 def verdict_lines(verdict: Verdict, width: int) -> Iterator[str]:
     """A verdict in words, without the signs that a screen reader would read aloud."""
-    copies = safe(verdict.which_counts).splitlines()
+    copies = [*_wrapped(safe(verdict.which_counts), width)]
     if verdict.solved:
         yield f"Solved: {verdict.exercise}"
         yield from copies
@@ -133,12 +146,12 @@ def verdict_lines(verdict: Verdict, width: int) -> Iterator[str]:
     yield f"Not solved yet: {verdict.exercise}{again}"
     yield from copies
     if verdict.mistake is not None:
-        yield f"Likely mistake: {safe(verdict.mistake.heading)}"
+        yield from _wrapped(f"Likely mistake: {safe(verdict.mistake.heading)}", width)
         if verdict.mistake.hint:
-            yield f"Think about: {safe(verdict.mistake.hint)}"
+            yield from _wrapped(f"Think about: {safe(verdict.mistake.hint)}", width)
     for finding in verdict.wrong:
-        yield f"{finding.wording.word}: {finding.title}"
-        yield from (f"  {line}" for line in safe(finding.message.strip()).splitlines())
+        yield from _wrapped(f"{finding.wording.word}: {finding.title}", width)
+        yield from _wrapped(safe(finding.message.strip()), width, "  ")
         if finding.picture is not None and finding.is_best_picture:
             picture = drawn(finding.picture, width=width - 2, ascii_only=True) or ""
             yield from (f"  {line}" for line in picture.splitlines())
