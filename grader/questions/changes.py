@@ -125,7 +125,7 @@ def _in_words(study: Study, tried: Tried, chance: random.Random) -> _Drawn | Non
 
 
 def conditions(study: Study, sites: Collection[wire.Site], told: Collection[str]) -> str:
-    """A sentence on what decides the effect of some changes, if sentences are told about it."""
+    """A sentence on what decides the effect of some changes, of which these sentences speak."""
     adds_bias = any(
         "True" in site.new and "bias" in line.text
         for site in sites
