@@ -13,6 +13,7 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from grader.course.course import NAMED, load_course
 from grader.records.faults import CallError
 from grader.student import notebook
 from grader.student.notebook_display import Checked
-from grader.student.progress import FILE, read_progress, record_progress
+from grader.student.progress import FILE, LastCheck, read_progress, record_progress
 from tests.support.places import REAL, ROOT
 
 FORBIDDEN_TAGS = {"script", "link", "img", "iframe", "style", "object", "form", "input"}
@@ -634,8 +635,9 @@ def test_questions_are_about_a_files_answer_if_the_cell_has_only_the_stub(
 ) -> None:
     stubs = (folder / "softmax.py").read_text("utf-8")
     shutil.copy(ROOT / "solutions" / "softmax.py", folder)
-    record_progress(folder, solved=["softmax_naive"])
-    monkeypatch.setattr("builtins.input", lambda _: "a")
+    record_progress(folder, checked={"softmax_naive": LastCheck(True)})
+    replies = cycle(["a", "(1, 1)"])  # one is none to this question, and is asked again
+    monkeypatch.setattr("builtins.input", lambda _: next(replies))
     try:
         said = repr(cell(f'{STUB}grader.ask("softmax_naive")'))
     finally:
