@@ -140,12 +140,27 @@ def _parts(shape: torch.Size, change: _Change) -> Mapping[str, Tensor]:
 
 
 def _smallest(parts: Mapping[str, Tensor], changed: Tensor) -> str:
-    """The smallest part that holds all changes; "" if no part is within all others."""
+    """The smallest part that holds all changes; "" if it is none of these parts.
+
+    Another slice, such as `v[:2]`, may be smaller than each of them.
+    """
+    if changed.all():
+        return ALL
     holding = {text: held for text, held in parts.items() if not (changed & ~held).any()}
     smallest = min(holding, key=lambda text: int(holding[text].sum()))
     within = all(not (holding[smallest] & ~held).any() for held in holding.values())
     equal = [text for text, held in holding.items() if torch.equal(held, holding[smallest])]
-    return smallest if within and len(equal) == 1 and changed.any() else ""
+    if smallest == ALL or not within or len(equal) > 1 or not changed.any():
+        return ""
+    size = int(holding[smallest].sum())
+    others = [_size_along(changed, axis) for axis in range(changed.dim())]
+    return smallest if size <= min(others) and others.count(size) <= 1 else ""
+
+
+def _size_along(changed: Tensor, axis: int) -> int:
+    """How many numbers the smallest slice along an axis has that holds all changes."""
+    places = changed.movedim(axis, 0).flatten(1).any(dim=1).nonzero()
+    return int(places.max() - places.min() + 1) * changed.numel() // changed.shape[axis]
 
 
 def _question(

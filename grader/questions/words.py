@@ -77,7 +77,7 @@ def _sentences(contract: Contract, before: Facts, changed: Mapping[Fact, bool]) 
                 case "gradient" if not holds:
                     yield f"No gradient reaches {argument(fact)} any more."
                 case "weights" if not holds:
-                    yield "A parameter of the module gets no gradient."
+                    yield "A parameter of the module gets no gradient: its `grad` stays None."
                 case "bounded":
                     yield f"The result now has {'no' if holds else 'also'} negative numbers."
                 case "shift" | "scale":
