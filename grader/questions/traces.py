@@ -159,8 +159,9 @@ def _smallest(parts: Mapping[str, Tensor], changed: Tensor) -> str:
 
 def _size_along(changed: Tensor, axis: int) -> int:
     """How many numbers the smallest slice along an axis has that holds all changes."""
-    places = changed.movedim(axis, 0).flatten(1).any(dim=1).nonzero()
-    return int(places.max() - places.min() + 1) * changed.numel() // changed.shape[axis]
+    size = changed.shape[axis]
+    places = changed.movedim(axis, 0).reshape(size, -1).any(dim=1).nonzero()
+    return int(places.max() - places.min() + 1) * changed.numel() // size
 
 
 def _question(

@@ -30,6 +30,21 @@ def test_a_changed_token_reaches_a_row_a_column_or_all_later_rows(learn: Learn) 
     assert found["return «weights @ v»"] == {"v[:, i:]"}
 
 
+def test_a_value_with_one_axis_has_parts_too(learn: Learn) -> None:
+    flat = """
+import torch
+
+def running_mean_loop(x):
+    sizes = x.sum(dim=(0, 2))
+    total = x.cumsum(dim=1) + 0 * sizes[:, None]
+    counts = torch.arange(1, x.shape[1] + 1)
+    return total / counts[:, None]
+"""
+    studied = learn("running_mean_loop", flat)
+    questions = [*about_parts(studied, random.Random(0))]
+    assert any("x.sum(dim=(0, 2))" in line.text for one in questions for line in one.lines)
+
+
 def test_it_is_told_which_of_several_results_change(learn: Learn) -> None:
     studied = learn("adamw_step", STEP)
     changes = [site for site in studied.sites if site.kind != "value"]
