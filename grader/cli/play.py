@@ -90,7 +90,8 @@ def _list(course: Course) -> None:
     plays = course.plays()
     for name, path in plays.items():
         said = ast.get_docstring(ast.parse(path.read_bytes())) or ""
-        row = Text(f"grader play {name:10} {said.partition(chr(10))[0]}")
-        terminal.print_row(Console(highlight=False), row, 23)
+        begin = f"grader play {name:10} "
+        row = Text(begin + said.partition("\n")[0])
+        terminal.print_row(Console(highlight=False), row, len(begin))
     if not plays:
         print("this course has nothing to play")

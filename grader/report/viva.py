@@ -17,7 +17,7 @@ from grader.course.file import Assignment
 from grader.feedback.terminal import safe
 from grader.feedback.verdict import verdict_of
 from grader.questions.exam import Exam
-from grader.questions.question import Kind, Question
+from grader.questions.question import LETTERS, Kind, Question
 from grader.records.rows import Row
 from grader.report.answers import CodeLine, Own, shown_line, whole_answer
 from grader.report.rendering import page
@@ -27,7 +27,7 @@ from grader.wire import Place, SourceText
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-LETTERS = "ABCDEFGH"
+CAPITALS = LETTERS.upper()  # of choices, as on paper
 KINDS: Mapping[Kind, str] = {
     "shape": "Shape", "leave out": "Leave out", "change": "Change", "line": "Which line",
     "part": "Trace a change",
@@ -115,14 +115,14 @@ def _asked(number: int, question: Question) -> _Asked:
     reply = _code(question.reply)
     if question.choices:
         place = question.choices.index(question.reply)
-        reply = _code(LETTERS[place]) + ": " + choices[place]
+        reply = _code(CAPITALS[place]) + ": " + choices[place]
     return _Asked(
         number,
         KINDS[question.kind],
         _code(question.text),
         lines,
         [CodeLine(at.line, shown_line(at.text), marked=False) for at in question.instead],
-        [*zip(LETTERS, choices, strict=False)],
+        [*zip(CAPITALS, choices, strict=False)],
         reply,
         _code(question.ran.removeprefix(question.reply).strip()),
         question.follow_up,
