@@ -184,7 +184,7 @@ class _Reader:
                 yield self._inner(x)
             case ast.BinOp(
                 left=left, op=ast.Div() | ast.Pow() | ast.Sub() | ast.Add() | ast.Mult()
-            ):
+            ) if not isinstance(left, ast.Constant):
                 yield self._inner(left) if isinstance(parent, ast.expr) else self._text(left)
         if isinstance(node, ast.Call):
             for keyword in node.keywords:
@@ -207,31 +207,33 @@ class _Reader:
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(n))):
                 if not _is_size(parent):
                     yield str(-n - 1)
-            case ast.Constant(value=int(n)) if not isinstance(parent, ast.UnaryOp):
+            case ast.Constant(value=int(n)) if not _is_fixed(node, parent):
                 yield str(n - 1 if n > 0 else 1)
                 if n > 0 and not isinstance(parent, ast.Subscript | ast.Call):
                     yield str(n + 1)
             case ast.BinOp(left=left, op=ast.MatMult(), right=right):
                 yield f"{self._inner(right)} @ {self._inner(left)}"
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in OPPOSITES:
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
                 yield self._between(node, left, right, SIGNS[type(op)], SIGNS[OPPOSITES[type(op)]])
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARED:
                 other = COMPARED[NEIGHBOURS[type(op)][0]]
                 yield self._between(node, left, right, COMPARED[type(op)], other)
             case ast.Call(func=ast.Attribute(attr=name) as function, args=args):
                 siblings = () if name in DULL else SIBLINGS.get(name, ())
-                for other in [one for one in siblings if one[-1] != "_"][:2]:
+                for other in [one for one in siblings if one[-1] != "_" and one not in DULL][:2]:
                     start = self._text(function).removesuffix(name)
                     yield self._put(node, function, start + other)
                 if len(args) > 1 and name in ORDERED:
                     yield self._swapped(node, args[-2], args[-1])
 
 
-SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
+# Another factor asks for arithmetic alone, so `*` and `/` stay.
+SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-"}
 COMPARED = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
-DULL = ("ModuleList", "arange", "dot", "removesuffix")  # calls whose siblings only raise
+# Calls whose siblings only raise, or that give a result which is seen without thought.
+DULL = ("ModuleList", "arange", "argmin", "dot", "log", "log_softmax", "ones", "removesuffix")
 ORDERED = ("where", "masked_fill", "bmm", "matmul", "div", "sub")  # the order of arguments matters
 
 
@@ -263,7 +265,8 @@ def _can_go(node: ast.stmt) -> bool:
     """Whether a statement may be left out: one that changes a value, and binds no name."""
     match node:
         case ast.Expr(value=ast.Call(func=function) as call) if not _prints(call):
-            return not ast.unparse(function).startswith(("super()", "self.register"))
+            text = ast.unparse(function)  # without `append`, a list is empty: that only raises
+            return not text.startswith(("super()", "self.register")) and text[-7:] != ".append"
         case ast.AugAssign():
             return True
         case ast.Assign(targets=targets):
@@ -276,6 +279,16 @@ def _refuses(node: ast.AST) -> bool:
     return isinstance(node, ast.Assert) or (
         isinstance(node, ast.If) and all(isinstance(one, ast.Raise) for one in node.body)
     )
+
+
+def _is_fixed(node: ast.expr, parent: ast.AST) -> bool:
+    """Whether a number is part of a negative one, or another one would ask for no thought."""
+    match parent:
+        case ast.UnaryOp() | ast.Call(func=ast.Attribute(attr="expand" | "reshape" | "view")):
+            return True
+        case ast.BinOp(left=left, op=ast.Sub()):  # as in `1 - p`
+            return left is node
+    return False
 
 
 def _is_size(parent: ast.AST) -> bool:

@@ -13,11 +13,10 @@ from itertools import islice
 from typing import TypeVar
 
 from grader import wire
-from grader.questions.inputs import FRESH, shapes_in_words, values_in_words
+from grader.questions.inputs import shapes_in_words, values_in_words
 from grader.questions.outcomes import (
     NOTHING,
     NUMBERS,
-    ON_EDGES,
     RAISES,
     Outcome,
     excludes,
@@ -30,7 +29,7 @@ from grader.questions.texts import differ, lines_at
 FEWEST, CHOICES = 3, 5  # choices of a question
 ROUNDED = ", rounded to two digits"
 DRAWS = 40  # questions that are drawn, for the sake of those that others do not exclude
-BY_RESULT = 0.5  # how often a change is asked about by a result, where that is possible
+BY_RESULT = 0.2  # how often a change is asked about by a result, where that is possible
 # The rank of a change by what it does, the most telling first; chance adds at most `NOISE`.
 NOISE = 2.5
 TELLING = {"behaviour": 0, "edge": 0, "shape": 1, "numbers": 1, "nothing": 1, "raises": 2}
@@ -102,8 +101,7 @@ def apart(of: Collection[T], excludes: Callable[[T, T], bool], most: int) -> lis
 
 def _rank(outcome: Outcome) -> int:
     """How little a change tells."""
-    says_little = outcome.told in (NUMBERS, ON_EDGES[FRESH])
-    return 2 if says_little else TELLING[outcome.kind]
+    return 2 if outcome.told == NUMBERS else TELLING[outcome.kind]
 
 
 def _in_words(study: Study, tried: Tried, chance: random.Random) -> _Drawn | None:
@@ -119,13 +117,13 @@ def _in_words(study: Study, tried: Tried, chance: random.Random) -> _Drawn | Non
     site, outcome = chance.choice(found)
     setting = shapes_in_words(study.contract, study.inputs[at])
     asks = f"What happens if {setting}?" if setting else "What happens?"
-    asks += conditions(study, [site], choices)
+    asks += conditions(study, [site])
     question = _question(study, site, asks, outcome, outcome.told, choices, chance)
     return _Drawn(site, question, len(found) < FEWEST)
 
 
-def conditions(study: Study, sites: Collection[wire.Site], told: Collection[str]) -> str:
-    """A sentence on what decides the effect of some changes, of which these sentences speak."""
+def conditions(study: Study, sites: Collection[wire.Site]) -> str:
+    """A sentence on what decides the effect of some changes."""
     adds_bias = any(
         "True" in site.new and "bias" in line.text
         for site in sites
@@ -133,8 +131,7 @@ def conditions(study: Study, sites: Collection[wire.Site], told: Collection[str]
     )
     said = {
         "the module is in evaluation mode": study.has_modes,
-        "the weights are as before": adds_bias or ON_EDGES[FRESH] in told,
-        "a new bias is not 0": adds_bias,
+        "the weights are as before, and a new bias is not 0": adds_bias,
     }
     so = ", and ".join(words for words, is_so in said.items() if is_so)
     return f" Unless it is said otherwise, {so}." if so else ""

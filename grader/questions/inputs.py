@@ -127,11 +127,16 @@ def inputs_of(name: str, calls: Sequence[wire.Call]) -> tuple[list[Input], list[
     return [*inputs, *edges, *_round(inputs)], ranked[MOST_INPUTS:][:MOST_OTHERS]
 
 
-def _rank(one: Input) -> tuple[bool, int, int]:
-    """Distinct sizes above 1 first, then few numbers."""
+def _rank(one: Input) -> tuple[bool, int, int, int]:
+    """Distinct sizes above 1 first, then few that a module's numbers repeat, then few numbers.
+
+    The last size repeats a number of the module by right.
+    """
     sizes = [size for tensor in one.tensors[:1] for size in tensor.shape]
     clear = len(set(sizes)) == len(sizes) and 1 not in sizes and bool(sizes)
-    return clear, len(sizes), -sum(tensor.numel() for tensor in one.tensors)
+    made = [value for value in (one.made.arguments if one.made else []) if type(value) is int]
+    repeated = len(made) - len({*made}) + sum(value in sizes[:-1] for value in made)
+    return clear, -repeated, len(sizes), -sum(tensor.numel() for tensor in one.tensors)
 
 
 def _edges(one: Input) -> Iterator[Input]:

@@ -40,7 +40,7 @@ def about_lines(
             study.name,
             (f"Suppose that {setting}. " if setting else "")
             + f'One of these changes of {files_of(sites)} has this effect: "{told}" Which one?'
-            + conditions(study, sites, [told]),
+            + conditions(study, sites),
             [line for one in sites for line in lines_at(study.sources, one)],
             _choice(labels[site]),
             f"The {len(sites)} changes were run one by one; only this one had the effect.",

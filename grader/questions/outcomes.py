@@ -80,7 +80,6 @@ ON_EDGES = {
     SINGLE: "Nothing, except where an axis has the size 1: there the result can change.",
     MASKS: "Nothing, except for a mask that is False everywhere.",
     TRAINING: "Nothing in evaluation mode; in training mode, with dropout, the result can change.",
-    FRESH: "Nothing for the same weights; but a new module begins with other weights.",
 }
 OVERFLOWS = "Nothing for numbers of usual size; very large numbers give NaN or infinity."
 # An input with infinite numbers breaks, and it is open whether it is one with very large numbers.
@@ -114,7 +113,10 @@ def outcome_of(
             return None
         told = shapes_told(now) if inputs[at].is_worded else RESHAPED
         ran = f"{told} Before: {in_words(usual)}."
-        return Outcome("shape", told, ran=ran, shown=shown, at=at)
+        # Of several results, those with another shape change, too; so do the numbers of one.
+        changed = _changed_results(value, was)
+        true = [_results_told(changed)] if changed else positions_in_words(contract, was)[:1]
+        return Outcome("shape", told, ran=ran, true=frozenset(true), shown=shown, at=at)
     if _is_finite(was) and not _is_finite(value):
         return Outcome("numbers", BREAKS, ran=BREAKS, shown=shown, at=at)
     if {fact for fact in before[1] if fact.kind in DECIDED} - after[1].keys():
@@ -142,7 +144,7 @@ def outcome_of(
 
 def excludes(one: Outcome, other: Outcome) -> bool:
     """Whether the sentence on another change is surely false of this one."""
-    if one.told == other.told or {one.told, other.told} in OVERLAPS:
+    if other.told in {one.told, *one.true} or {one.told, other.told} in OVERLAPS:
         return False
     if other.kind == "behaviour" and one.kind != "raises":
         return other.told in one.false
@@ -164,11 +166,13 @@ def _changed_results(value: wire.Outcome | None, was: wire.Outcome | None) -> tu
     """Which of several tensors of a result changed; nothing if they are one, or many."""
     assert isinstance(value, wire.Returned)
     assert isinstance(was, wire.Returned)
-    parts = zip(flat([value.value]), flat([was.value]), strict=True)
-    pairs = [(one, other) for one, other in parts if isinstance(one, wire.TensorData)]
-    if not 1 < len(pairs) <= len(ORDINALS):
+    ones, others = (
+        [part for part in flat([result.value]) if isinstance(part, wire.TensorData)]
+        for result in (value, was)
+    )
+    if not 1 < len(ones) <= len(ORDINALS):
         return ()
-    return tuple(_gap(one, other) != "same" for one, other in pairs)
+    return tuple(_gap(one, other) != "same" for one, other in zip(ones, others, strict=True))
 
 
 def _results_told(changed: Sequence[bool]) -> str:
@@ -233,7 +237,8 @@ def _on_edges(
         gap = gap_of(value, was)
         if gap == "same":
             continue
-        if gap is None or one.only == ROUND:
+        # "Other weights, but for the same ones nothing" is no reply: it asks for no thought.
+        if gap is None or one.only in (ROUND, FRESH):
             return None
         overflows = one.only == LARGE and _is_finite(was) and not _is_finite(value)
         told.add(OVERFLOWS if overflows else ON_EDGES[one.only])

@@ -13,7 +13,16 @@ from grader.grading.desk import Desk
 from grader.grading.order import Order
 from grader.questions.changes import about_changes
 from grader.questions.choice import choose
-from grader.questions.outcomes import BREAKS, NOTHING, OVERFLOWS, RAISES, positions_in_words
+from grader.questions.outcomes import (
+    BREAKS,
+    NOTHING,
+    NUMBERS,
+    OVERFLOWS,
+    RAISES,
+    Outcome,
+    excludes,
+    positions_in_words,
+)
 from grader.questions.question import Question
 from grader.questions.shapes import about_shapes
 from grader.questions.study import Unfit
@@ -118,19 +127,16 @@ def test_a_small_result_is_asked_in_full(ask: Ask) -> None:
     assert all(choice.startswith("[[") for one in results for choice in one.choices)
 
 
-def test_weights_that_are_drawn_differently_are_no_nothing(learn: Learn) -> None:
+def test_weights_that_are_drawn_differently_are_not_asked_about(learn: Learn) -> None:
     """The study gives modules weights of its own, so the initial weights show in no result."""
     drawn = HEAD.replace(
         "        self.scaled = scaled\n",
         "        self.scaled = scaled\n        nn.init.ones_(self.key.weight)\n",
     )
     studied = learn("CausalHead", drawn)
-    for seed in "abcd":
-        for question in choose(studied, 3, seed):
-            if any("nn.init" in line.text for line in question.lines):
-                assert question.reply == (
-                    "Nothing for the same weights; but a new module begins with other weights."
-                )
+    about = [site for site in studied.sites if "nn.init" in site.text and site.new == "pass"]
+    assert about
+    assert not any(studied.outcome(site) for site in about)
 
 
 def test_code_that_does_not_run_is_no_nothing(learn: Learn) -> None:
@@ -170,6 +176,19 @@ def test_what_an_infinite_number_breaks_may_be_broken_by_very_large_ones(learn: 
     assert OVERFLOWS in told
     for _, question in about_changes(studied, known, random.Random(0)):
         assert not {BREAKS, OVERFLOWS} <= {*question.choices}
+
+
+def test_a_result_of_another_shape_has_changed_too(learn: Learn) -> None:
+    """So a question on its shape does not offer that it changes."""
+    stacked = "torch.stack([first[1] * one, second[1] * other]).sum(0)"
+    studied = learn("merge_states", MERGE.replace("first[1] * one + second[1] * other", stacked))
+    (site,) = [one for one in studied.sites if one.text == stacked and one.kind == "leave out"]
+    outcome = studied.outcome(site)
+    assert outcome is not None
+    assert outcome.kind == "shape"
+    changes = "Of the 3 results, only the second changes."
+    assert not excludes(outcome, Outcome("numbers", changes))
+    assert excludes(outcome, Outcome("numbers", NUMBERS))
 
 
 def test_a_question_on_a_value_names_its_file(learn: Learn) -> None:

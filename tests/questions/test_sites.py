@@ -39,7 +39,7 @@ def changes(sit: Sit, line: str) -> set[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("return (x - y) / 2", {"return x - y", "return (x - y) * 2", "return (x + y) / 2"}),
+        ("return (x - y) / 2", {"return x - y", "return (x) / 2", "return (x + y) / 2"}),
         ("return x.sum( -1 , keepdim = True )", {"return x.sum( -1)", "return x"}),
         ("x = x.mean(0)", {"pass"}),
         ("x.mul_(2)", {"pass"}),
@@ -65,10 +65,26 @@ def test_changes_are_those_a_person_would_write(sit: Sit, line: str, expected: s
         "return x  # 1 + 1",
         "return f'{x + 1}'",
         "a, b = helper(x)",
+        "rows.append(x)",
     ],
 )
 def test_what_asks_for_no_thought_is_left_alone(sit: Sit, line: str) -> None:
     assert not {one for one in changes(sit, line) if "print" in line or one != line}
+
+
+@pytest.mark.parametrize(
+    ("line", "dull"),
+    [
+        ("return 1 - x", {"return 0 - x", "return 2 - x", "return 1"}),
+        ("return x / 2", {"return x * 2"}),
+        ("return x.reshape(1)", {"return x.reshape(0)", "return x.reshape(2)"}),
+        ("return torch.ones(x)", {"return torch.zeros(x)", "return torch.eye(x)"}),
+    ],
+)
+def test_a_change_is_none_that_only_asks_for_arithmetic(
+    sit: Sit, line: str, dull: set[str]
+) -> None:
+    assert changes(sit, line).isdisjoint(dull)
 
 
 def test_a_refusal_of_bad_input_is_left_alone(sit: Sit) -> None:
