@@ -184,7 +184,7 @@ def _question(
         f"Suppose that {shapes_in_words(study.contract, one)}. Only the numbers in {altered} "
         f"change. For which of the values v between {MARKS[0]} and {MARKS[1]} in "
         f"{files_of(sites)} is {where} the smallest part that holds every number that changes? "
-        "Parts are slices along one axis, two of these, or all of v.",
+        "A part is one slice along an axis, two such slices together, or all of v.",
         [
             line
             for site in sorted(sites, key=line_of)
