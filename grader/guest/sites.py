@@ -78,7 +78,9 @@ class _Reader:
             elif _is_step(node):
                 yield from self._site("value", node, loops=loops)
             whole = isinstance(parent, ast.Expr) or _takes_apart(parent, node)
-            for new in () if whole else self._without(node, parent):
+            for new in () if whole or _moves(node) else self._without(node, parent):
+                if self._divides_by_itself(parent, new):
+                    continue
                 if name and new == name:  # `x = x` says less than the line left out
                     yield from self._site("leave out", statement, "pass", loops=loops)
                 else:
@@ -191,6 +193,13 @@ class _Reader:
                 if keyword.arg in ("keepdim", "keepdims", "diagonal", "unbiased", "correction"):
                     yield self._without_keyword(node, keyword)
 
+    def _divides_by_itself(self, parent: ast.AST, new: str) -> bool:
+        """Whether a quotient with this new part is `x / x`, which asks for no thought."""
+        match parent:
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return new in (self._text(left), self._text(right))
+        return False
+
     def _without_keyword(self, call: ast.Call, keyword: ast.keyword) -> str:
         whole, at = self._text(call), self._offset(call, keyword)
         before, after = whole[:at].rstrip(), whole[at + len(self._text(keyword)) :]
@@ -298,6 +307,14 @@ def _is_size(parent: ast.AST) -> bool:
             return True
         case ast.Call(func=ast.Attribute(attr=name)):
             return name in ("expand", "reshape", "unflatten", "view")
+    return False
+
+
+def _moves(node: ast.AST) -> bool:
+    """Whether an expression moves a tensor to a device: what happens without depends on it."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="to")):
+            return "device" in ast.unparse(node)
     return False
 
 
