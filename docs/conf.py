@@ -55,11 +55,14 @@ def _display(writer: Any, node: nodes.math_block) -> None:
 
 
 def _write_pages(app: Sphinx) -> None:
+    written = {REFERENCE / path: text for path, text in pages.written().items()}
     for old in (REFERENCE / "exercises").glob("*.md"):
-        if old.name != "index.md":
-            old.unlink()
-    for path, text in pages.written().items():
-        (REFERENCE / path).write_text(text, "utf-8")
+        if old.name != "index.md" and old not in written:
+            old.unlink(missing_ok=True)
+    for path, text in written.items():
+        # Another build may read a page that is there already.
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
 
 
 def _fill_in(app: Sphinx, page: str, text: list[str]) -> None:
