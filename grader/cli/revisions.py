@@ -202,7 +202,7 @@ def show_losses(losses: Losses, folder: str, console: Console) -> None:
         _, *names = max(failed, key=lambda test: test[0])
         line = shlex.join(["grader", "explain", folder, student, "/".join(names)])
         print_plain(console, f"to run a test again: {line}")
-    elif not whole:
+    elif losses.exercises and not whole:
         print_plain(console, "all tests passed")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from grader import wire
 from grader.course.collection import rung
 from grader.course.tensors import Make
 from grader.feedback.behaviour import sentences_on
@@ -22,11 +23,20 @@ from grader.grading.desk import Desk, Seat
 from grader.grading.play import play, seat_of
 from grader.grading.rows import Key
 from grader.proxies.calls import Seen
-from grader.proxies.facts import Example, Fact, Facts, examples, facts, most_informative
+from grader.proxies.facts import (
+    Example,
+    Fact,
+    Facts,
+    examples,
+    facts,
+    most_informative,
+    uncontradicted,
+)
 from grader.sandbox.session import StudentCall, StudentLost
 from grader.unsandboxed.in_process import unseen_prints
 
 # The rungs of the checks that give the example: the first group that has one.
+MOST_OTHERS = 2  # other examples on which the reference confirms its facts
 PREFERRED = ({"value"}, {*rung.order} - {"value", "shape"}, {"shape"})
 
 
@@ -72,7 +82,8 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> Observed | None:
 def right_behaviour(desk: Desk, exercise: str) -> Behaviour | None:
     """The facts on which all right answers agree; None if the sheet cannot determine them.
 
-    The facts are about one example: an input of a public check.
+    The facts are about one example, an input of a public check, and other examples do not
+    contradict them.
     """
     if desk.sheet is None:
         return None
@@ -96,7 +107,11 @@ def _found(desk: Desk, exercise: str) -> Behaviour:
     right = _true(desk, desk.definitions, exercise, example)
     for accepted in desk.replays.library.of(exercise, "accepted"):
         other = _true(desk, desk.replays.definitions(accepted), exercise, example)
-        right = {fact: holds for fact, holds in right.items() if other.get(fact, holds) is holds}
+        right = uncontradicted(right, other)
+    # Two standardized rows are 1 and -1 whatever they were, which more rows contradict.
+    like = [one for _, one in found if one != example and _options(one) == _options(example)]
+    for one in like[:MOST_OTHERS]:
+        right = uncontradicted(right, _true(desk, desk.definitions, exercise, one))
     return Behaviour(example, sorted(right.items()))
 
 
@@ -111,6 +126,16 @@ def _examples(desk: Desk, exercise: str) -> Iterator[tuple[str, Example]]:
             made = [one.call for one in calls if isinstance(one, StudentCall)]
             for example in examples(exercise, made):
                 yield test.rung, msgspec.structs.replace(example, test=test.key, case=case.words)
+
+
+def _options(example: Example) -> list[Any]:
+    """What decides facts beside numbers and sizes: axes, masks, and a module's own arguments."""
+    return [example.made_with] + [
+        len(value.shape)
+        if isinstance(value, wire.TensorData) and value.dtype == "float32"
+        else value
+        for value in example.arguments
+    ]
 
 
 def _true(desk: Desk, definitions: Mapping[str, Any], exercise: str, example: Example) -> Facts:

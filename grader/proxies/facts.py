@@ -62,6 +62,11 @@ class Fact(msgspec.Struct, frozen=True, order=True):
     argument: int = -1
     at: tuple[int, ...] = ()
 
+    @property
+    def subject(self) -> tuple[Kind, int, tuple[int, ...]]:
+        """The fact without positions: in `at` of "reaches", each follows its axis."""
+        return self.kind, self.argument, self.at[::2] if self.kind == "reaches" else self.at
+
 
 Facts = dict[Fact, bool]
 
@@ -98,6 +103,15 @@ def examples(name: str, calls: Iterable[wire.Call]) -> list[Example]:
 def most_informative(found: Sequence[Example]) -> Example | None:
     """The example that can show the most facts; None if there is none."""
     return max(found, key=_value, default=None)
+
+
+def uncontradicted(found: Facts, other: Facts) -> Facts:
+    """The facts that other facts, about another answer or example, do not contradict.
+
+    One position that contradicts a fact leaves nothing of those on the other positions.
+    """
+    wrong = {fact.subject for fact, holds in found.items() if other.get(fact, holds) is not holds}
+    return {fact: holds for fact, holds in found.items() if fact.subject not in wrong}
 
 
 def _is_fit(example: Example) -> bool:

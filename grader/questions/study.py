@@ -17,7 +17,7 @@ from grader.grading.desk import Desk
 from grader.grading.play import play
 from grader.intake import Submission
 from grader.proxies.calls import argument_order, first_outcome
-from grader.proxies.facts import Example, Facts
+from grader.proxies.facts import Example, Facts, uncontradicted
 from grader.questions.inputs import TRAINING, Input, inputs_of
 from grader.questions.outcomes import (
     NOTHING,
@@ -241,7 +241,7 @@ def study(desk: Desk, submission: Submission, name: str) -> Study:
     sources, agreed = submission.sources, ran[1]
     examples = [*_examples(desk, name, sources, inputs, example)] if agreed else []
     for _, own in examples:  # what is so for one input alone is no fact about the answer
-        agreed = {fact: holds for fact, holds in agreed.items() if own.get(fact, holds) == holds}
+        agreed = uncontradicted(agreed, own)
     return Study(
         desk, contract, sources, inputs, others, fitting, values, example, agreed, examples
     )

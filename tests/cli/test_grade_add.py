@@ -164,6 +164,15 @@ def test_decisions_about_an_absent_student_count_when_the_submission_arrives(
     assert "ill" in grader("history", book, "Dan Moe", *COURSE).out
 
 
+def test_of_an_absent_student_with_points_no_test_is_said_to_have_passed(
+    book: Path, grader: Grader
+) -> None:
+    call = ("adjust", book, "Dan Moe", "total", "+1", "--reason", "oral exam")
+    assert grader(*call, *COURSE).code == 0
+    told = grader("explain", book, "Dan Moe", *COURSE)
+    assert (told.code, "oral exam" in told.out, "passed" in told.out) == (0, True, False)
+
+
 def test_a_new_text_never_has_the_time_of_an_earlier_one(grader: Grader, tmp_path: Path) -> None:
     out, times = tmp_path / "out", tmp_path / "times.csv"
     call = ("--out", out, "--no-pages", *COURSE)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
+from grader.course.course import load_course
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.grade import ExerciseResult
 from grader.sandbox.jails import Warm
 from grader.wire import SourceText
 from tests.conftest import sharing
+from tests.support.places import TINY
 from tests.support.seats import real_order
 
 
@@ -73,6 +78,31 @@ def test_where_an_exception_came_instead_of_a_result_nothing_is_said_of_results(
     first = next(test for test in result.tests if test.status != "passed")
     assert (first.status, behaviour(result)) == ("error", ())
     assert behaviour(result_of(desk, text.format(".view(-1)"), "center"))
+
+
+TWO = "[1.5, -2.0]"
+SPREAD = "(x - x.mean()) / x.std(correction=0){}"
+
+
+def test_what_is_so_for_one_input_alone_is_no_fact(warm: Warm, tmp_path: Path) -> None:
+    """Two numbers with the deviation one are 1 and -1: neither seems to depend on the other."""
+    copy = shutil.copytree(TINY, tmp_path / "tiny")
+    for path, old, new in (
+        (copy / "solutions" / "basics.py", "x - x.mean()", SPREAD.format("")),
+        (copy / "solutions" / "mistakes" / "basics.py", "x - middle", SPREAD.format("")),
+        (copy / "exercises" / "checks" / "test_basics.py", "[1.0, 2.0, 6.0]", TWO),
+        (copy / "exercises" / "checks" / "test_basics.py", "[-2.0, -1.0, 3.0]", "[1.0, -1.0]"),
+    ):
+        text = path.read_text("utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), "utf-8")
+    course = load_course(copy / "exercises")
+    order = Order(course, "a seed", course.checks_of(["center"]), ("center",), isolation="weak")
+    answer = f"def center(x):\n    return {SPREAD.format('.clamp(min=2.0)')}\n"
+    with sharing(warm), order.desk() as desk:
+        said = behaviour(result_of(desk, answer, "center"))
+    assert said
+    assert not [one for one in said if "position" in one]
 
 
 def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:
