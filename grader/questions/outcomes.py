@@ -127,8 +127,8 @@ def outcome_of(
     if true:
         all_true = frozenset({*true, NOTHING} if gap == "same" else true)
         return Outcome("behaviour", true[0], false, "", all_true, shown, at, true)
-    if gap == "same":
-        return _on_edges(every, false, shown)
+    if gap == "same":  # for another model, of which a question tells nothing, it could differ
+        return _on_edges(every, false, shown) if inputs[at].is_worded else None
     if not now:
         return None
     changed = _changed_results(value, was)
@@ -137,6 +137,8 @@ def outcome_of(
         ways = product([True, False], repeat=len(changed))
         false = tuple(_results_told(way) for way in ways if any(way) and way != changed)
         return Outcome("numbers", told, false, told, shown=shown, at=at)
+    if len(now) > 1:  # too many to tell which of them changed
+        return None
     told = next(iter(where), NUMBERS)
     ran = "The numbers differ, and the shape is the same." if told == NUMBERS else told
     return Outcome("numbers", told, false, ran, shown=shown, at=at)
