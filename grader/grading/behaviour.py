@@ -35,8 +35,8 @@ from grader.proxies.facts import (
 from grader.sandbox.session import StudentCall, StudentLost
 from grader.unsandboxed.in_process import unseen_prints
 
-# The rungs of the checks that give the example: the first group that has one.
 MOST_OTHERS = 2  # other examples on which the reference confirms its facts
+# The rungs of the checks that give the example: the first group that has one.
 PREFERRED = ({"value"}, {*rung.order} - {"value", "shape"}, {"shape"})
 
 

@@ -275,7 +275,7 @@ def _can_go(node: ast.stmt) -> bool:
     match node:
         case ast.Expr(value=ast.Call(func=function) as call) if not _prints(call):
             text = ast.unparse(function)  # without `append`, a list is empty: that only raises
-            return not text.startswith(("super()", "self.register")) and text[-7:] != ".append"
+            return not (text.startswith(("super()", "self.register")) or text.endswith(".append"))
         case ast.AugAssign():
             return True
         case ast.Assign(targets=targets):

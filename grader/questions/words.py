@@ -30,11 +30,11 @@ def sentences_about(contract: Contract, before: Facts, after: Facts) -> list[str
 
 def false_sentences(contract: Contract, before: Facts, after: Facts) -> list[str]:
     """Sentences about changes of behaviour that did not happen."""
-    moved = {_group(f) for f in before if f.kind == "reaches" and after.get(f) != before[f]}
+    moved = {f.subject for f in before if f.kind == "reaches" and after.get(f) != before[f]}
     same = {
         fact: not holds
         for fact, holds in before.items()
-        if after.get(fact) == holds and (fact.kind != "reaches" or _group(fact) not in moved)
+        if after.get(fact) == holds and (fact.kind != "reaches" or fact.subject not in moved)
     }
     true = set(sentences_about(contract, before, after))
     found = dict.fromkeys(_sentences(contract, before, same))
@@ -91,32 +91,21 @@ def _sentences(contract: Contract, before: Facts, changed: Mapping[Fact, bool]) 
                     yield f"{how} {argument(fact)} {now} {does}."
 
 
-def _group(fact: Fact) -> tuple[int, int, int]:
-    """Of a fact "reaches": the argument, its axis, and the axis of the result."""
-    return fact.argument, fact.at[0], fact.at[2]
-
-
 def _reaching(contract: Contract, before: Facts, changed: Mapping[Fact, bool]) -> Iterator[str]:
     """Sentences on which positions of an argument the result depends."""
     signature = contract.called
     out = signature.returned
-    groups = dict.fromkeys(map(_group, changed))
-    for number, axis, over in groups:
+    for subject in dict.fromkeys(fact.subject for fact in changed):
+        _, number, (axis, over) = subject
         parameter = signature.parameters[number]
         inward = label_of(parameter.specs[0] if parameter.specs else None, axis)
         outward = label_of(out, over)
         spec = parameter.specs[0] if parameter.specs else None
         if inward != outward or not (is_named(spec, inward) and is_named(out, outward)):
             continue
-        was = {
-            (f.at[1], f.at[3]): holds
-            for f, holds in before.items()
-            if f.kind == "reaches" and _group(f) == (number, axis, over)
-        }
+        was = {(f.at[1], f.at[3]): holds for f, holds in before.items() if f.subject == subject}
         now = was | {
-            (f.at[1], f.at[3]): holds
-            for f, holds in changed.items()
-            if _group(f) == (number, axis, over)
+            (f.at[1], f.at[3]): holds for f, holds in changed.items() if f.subject == subject
         }
         positions = {position for pair in was for position in pair}
         if any((of, to) not in was for of in positions for to in positions if of != to):
