@@ -79,7 +79,7 @@ class _Reader:
                 yield from self._site("value", node, loops=loops)
             whole = isinstance(parent, ast.Expr) or _takes_apart(parent, node)
             for new in () if whole or _moves(node) else self._without(node, parent):
-                if self._divides_by_itself(parent, new):
+                if self._cancels(parent, new):
                     continue
                 if name and new == name:  # `x = x` says less than the line left out
                     yield from self._site("leave out", statement, "pass", loops=loops)
@@ -193,10 +193,10 @@ class _Reader:
                 if keyword.arg in ("keepdim", "keepdims", "diagonal", "unbiased", "correction"):
                     yield self._without_keyword(node, keyword)
 
-    def _divides_by_itself(self, parent: ast.AST, new: str) -> bool:
-        """Whether a quotient with this new part is `x / x`, which asks for no thought."""
+    def _cancels(self, parent: ast.AST, new: str) -> bool:
+        """Whether this new part makes `x / x` or `x - x`, which asks for no thought."""
         match parent:
-            case ast.BinOp(left=left, op=ast.Div(), right=right):
+            case ast.BinOp(left=left, op=ast.Div() | ast.Sub(), right=right):
                 return new in (self._text(left), self._text(right))
         return False
 
@@ -225,8 +225,9 @@ class _Reader:
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
                 yield self._between(node, left, right, SIGNS[type(op)], SIGNS[OPPOSITES[type(op)]])
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARED:
-                other = COMPARED[NEIGHBOURS[type(op)][0]]
-                yield self._between(node, left, right, COMPARED[type(op)], other)
+                for other in NEIGHBOURS[type(op)]:
+                    old, new = COMPARED[type(op)], COMPARED[other]
+                    yield self._between(node, left, right, old, new)
             case ast.Call(func=ast.Attribute(attr=name) as function, args=args):
                 siblings = () if name in DULL else SIBLINGS.get(name, ())
                 for other in [one for one in siblings if one[-1] != "_" and one not in DULL][:2]:

@@ -21,7 +21,7 @@ from tests.support.places import REAL
 
 EXERCISES = (
     "running_mean_loop", "running_mean_matrix", "softmax_stable", "causal_mask", "CausalHead",
-    "adamw_step", "merge_states",
+    "adamw_step", "merge_states", "generate",
 )  # fmt: skip
 
 Learn = Callable[..., Study]

@@ -7,7 +7,9 @@ import re
 from collections import Counter
 
 import pytest
+import torch
 
+from grader import wire
 from grader.course.course import load_course
 from grader.grading.desk import Desk
 from grader.grading.order import Order
@@ -21,6 +23,7 @@ from grader.questions.outcomes import (
     RAISES,
     Outcome,
     excludes,
+    outcome_of,
     positions_in_words,
 )
 from grader.questions.question import Question
@@ -28,9 +31,10 @@ from grader.questions.shapes import about_shapes
 from grader.questions.study import Unfit
 from grader.questions.traces import about_parts
 from grader.sandbox.jails import Warm
+from grader.wire import payload
 from tests.conftest import sharing
 from tests.questions.conftest import EXERCISES, Ask, Learn
-from tests.support.asked import FUSED, HEAD, LOOP, MERGE, STABLE
+from tests.support.asked import FUSED, GENERATE, HEAD, LOOP, MERGE, STABLE
 from tests.support.places import REAL
 
 ANSWERS = {
@@ -189,6 +193,31 @@ def test_a_result_of_another_shape_has_changed_too(learn: Learn) -> None:
     changes = "Of the 3 results, only the second changes."
     assert not excludes(outcome, Outcome("numbers", changes))
     assert excludes(outcome, Outcome("numbers", NUMBERS))
+
+
+def test_of_many_results_no_sentence_tells_which_of_them_change(learn: Learn) -> None:
+    """Nor does one say that the result has other numbers, as if there were one result."""
+    studied = learn("merge_states", MERGE)
+    one = studied.inputs[:1]
+
+    def told(results: int) -> str | None:
+        def returned(number: float) -> wire.Outcome:
+            numbers = [torch.zeros(2)] * (results - 1) + [torch.full((2,), number)]
+            return wire.Returned(payload.pack(tuple(numbers)))
+
+        before, after = ([returned(number)] for number in (0.0, 1.0))
+        outcome = outcome_of(studied.contract, one, (before, {}), (after, {}))
+        return outcome and outcome.told
+
+    assert told(4) == "Of the 4 results, only the fourth changes."
+    assert told(5) is None
+
+
+def test_a_change_without_effect_on_one_model_is_no_nothing(learn: Learn) -> None:
+    """For another model it may have one, and a question tells nothing of the model."""
+    studied = learn("generate", GENERATE)
+    (site,) = [one for one in studied.sites if one.text == f"{one.new}.detach()"]
+    assert studied.outcome(site) is None
 
 
 def test_a_question_on_a_value_names_its_file(learn: Learn) -> None:

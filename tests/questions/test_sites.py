@@ -47,7 +47,8 @@ def changes(sit: Sit, line: str) -> set[str]:
             "return x.sum(dim=-1).max(keepdim=True)", "return x.sum(dim=-1, keepdim=True).max()",
         }),
         ("return torch.where(x > 0, (x), -x)", {
-            "return torch.where(x >= 0, (x), -x)", "return torch.where(x > 0, (-x), x)",
+            "return torch.where(x >= 0, (x), -x)", "return torch.where(x < 0, (x), -x)",
+            "return torch.where(x > 0, (-x), x)",
         }),
         ("return 'é' and x.T @ x", {"return 'é' and x @ x", "return 'é' and x @ x.T"}),
         ("return helper(x) + len(x)", {"return x + len(x)", "return helper(x) - len(x)"}),
@@ -78,6 +79,7 @@ def test_what_asks_for_no_thought_is_left_alone(sit: Sit, line: str) -> None:
         ("return 1 - x", {"return 0 - x", "return 2 - x", "return 1"}),
         ("return x / 2", {"return x * 2"}),
         ("return x / x.sum()", {"return x / x"}),
+        ("return x - x.mean()", {"return x - x"}),
         ("return x.exp().to(x.device)", {"return x.exp()"}),
         ("return x.reshape(1)", {"return x.reshape(0)", "return x.reshape(2)"}),
         ("return torch.ones(x)", {"return torch.zeros(x)", "return torch.eye(x)"}),

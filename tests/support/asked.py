@@ -76,3 +76,14 @@ def merge_states(first, second):
     total = first[1] * one + second[1] * other
     return new, total, first[2] * one[..., None] + second[2] * other[..., None]
 """
+
+GENERATE = """
+import torch
+
+def generate(model, ids, new_tokens, context_length):
+    for _ in range(new_tokens):
+        logits = model(ids[:, -context_length:]).detach()
+        likeliest = logits[:, -1].argmax(dim=-1)
+        ids = torch.cat([ids, likeliest[:, None]], dim=1)
+    return ids
+"""
