@@ -88,32 +88,23 @@ class _Words:
         about a row of the batch and a place within a row are left out: a reader would take them for
         facts about all rows.
         """
-        groups = {(f.argument, f.at[0], f.at[2]) for f in self._of("reaches")}
-        for number, axis, over in sorted(groups):
+        found = self._of("reaches")
+        for subject in sorted({fact.subject for fact in found}):
+            _, number, (axis, over) = subject
             rows = [
                 label in (BATCH, LEADING)
                 for label in (self._axis_in(number, axis), self._axis_out(over))
             ]
             if rows[0] is not rows[1]:
                 continue
-            yield (
-                number,
-                axis,
-                over,
-                [
-                    fact
-                    for fact in self._of("reaches")
-                    if (fact.argument, fact.at[0], fact.at[2]) == (number, axis, over)
-                ],
-            )
+            yield number, axis, over, [fact for fact in found if fact.subject == subject]
 
     def _reached(self, number: int, axis: int, over: int) -> dict[tuple[int, int], bool]:
         return {
             (fact.at[1], fact.at[3]): holds
             for fact, holds in self.ours.items()
-            if fact.kind == "reaches" and fact.argument == number
-            and (fact.at[0], fact.at[2]) == (axis, over)
-        }  # fmt: skip
+            if fact.subject == ("reaches", number, (axis, over))
+        }
 
     def future(self) -> Iterator[str]:
         """Report that a position of the result depends on later positions of an argument."""
