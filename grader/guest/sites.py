@@ -225,8 +225,8 @@ class _Reader:
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
                 yield self._between(node, left, right, SIGNS[type(op)], SIGNS[OPPOSITES[type(op)]])
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARED:
-                for other in NEIGHBOURS[type(op)]:
-                    old, new = COMPARED[type(op)], COMPARED[other]
+                for neighbour in NEIGHBOURS[type(op)]:
+                    old, new = COMPARED[type(op)], COMPARED[neighbour]
                     yield self._between(node, left, right, old, new)
             case ast.Call(func=ast.Attribute(attr=name) as function, args=args):
                 siblings = () if name in DULL else SIBLINGS.get(name, ())

@@ -22,6 +22,7 @@ from grader.questions.outcomes import (
     OVERFLOWS,
     RAISES,
     Outcome,
+    Values,
     excludes,
     outcome_of,
     positions_in_words,
@@ -201,13 +202,12 @@ def test_of_many_results_no_sentence_tells_which_of_them_change(learn: Learn) ->
     one = studied.inputs[:1]
 
     def told(results: int) -> str | None:
-        def returned(number: float) -> wire.Outcome:
+        def returned(number: float) -> Values:
             numbers = [torch.zeros(2)] * (results - 1) + [torch.full((2,), number)]
-            return wire.Returned(payload.pack(tuple(numbers)))
+            return [wire.Returned(payload.pack(tuple(numbers)))]
 
-        before, after = ([returned(number)] for number in (0.0, 1.0))
-        outcome = outcome_of(studied.contract, one, (before, {}), (after, {}))
-        return outcome and outcome.told
+        outcome = outcome_of(studied.contract, one, (returned(0.0), {}), (returned(1.0), {}))
+        return outcome.told if outcome is not None else None
 
     assert told(4) == "Of the 4 results, only the fourth changes."
     assert told(5) is None
