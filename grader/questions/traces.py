@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import msgspec
 import torch
@@ -154,6 +155,7 @@ def _smallest(parts: Mapping[str, Tensor], changed: Tensor) -> str:
         return ""
     size = int(holding[smallest].sum())
     others = [_size_along(changed, axis) for axis in range(changed.dim())]
+    others += _sizes_of_pairs(changed)
     return smallest if size <= min(others) and others.count(size) <= 1 else ""
 
 
@@ -162,6 +164,17 @@ def _size_along(changed: Tensor, axis: int) -> int:
     size = changed.shape[axis]
     places = changed.movedim(axis, 0).reshape(size, -1).any(dim=1).nonzero()
     return int(places.max() - places.min() + 1) * changed.numel() // size
+
+
+def _sizes_of_pairs(changed: Tensor) -> Iterator[int]:
+    """How many numbers each two slices at the same position have that hold all changes."""
+    for one, other in combinations(range(changed.dim()), 2):
+        for at in range(min(changed.shape[one], changed.shape[other])):
+            held = torch.zeros_like(changed)
+            for axis in (one, other):
+                held.select(axis, at).fill_(True)
+            if not (changed & ~held).any():
+                yield int(held.sum())
 
 
 def _question(
@@ -184,7 +197,8 @@ def _question(
         f"Suppose that {shapes_in_words(study.contract, one)}. Only the numbers in {altered} "
         f"change. For which of the values v between {MARKS[0]} and {MARKS[1]} in "
         f"{files_of(sites)} is {where} the smallest part that holds every number that changes? "
-        "A part is one slice along an axis, two such slices together, or all of v.",
+        "A part is one slice along an axis, two slices at the same position of two axes, or all "
+        "of v.",
         [
             line
             for site in sorted(sites, key=line_of)

@@ -7,13 +7,14 @@ import re
 
 from grader.questions.changes import about_changes
 from grader.questions.outcomes import BREAKS
+from grader.questions.study import Study
 from grader.questions.traces import about_parts
 from tests.questions.conftest import Learn
 from tests.support.asked import HEAD, STEP
 
 
-def test_a_changed_token_reaches_a_row_a_column_or_all_later_rows(learn: Learn) -> None:
-    studied = learn("CausalHead", HEAD)
+def parts_of(studied: Study) -> dict[str, set[str]]:
+    """The parts of values that a changed token i reaches, for lines that are asked about."""
     found: dict[str, set[str]] = {}
     for seed in range(20):
         for question in about_parts(studied, random.Random(seed)):
@@ -24,10 +25,34 @@ def test_a_changed_token_reaches_a_row_a_column_or_all_later_rows(learn: Learn) 
                 (line,) = (one.text for one in question.lines if f"«{label}: " in one.text)
                 line = line.replace(f"{label}: ", "").strip()
                 found.setdefault(line, set()).add(at[2].strip("`").replace(at[1], "i"))
+    return found
+
+
+def test_a_changed_token_reaches_a_row_a_column_or_all_later_rows(learn: Learn) -> None:
+    found = parts_of(learn("CausalHead", HEAD))
     assert found["scores = q @ «k.transpose(-2, -1)»"] == {"v[:, :, i]"}
     assert found["scores = «q @ k.transpose(-2, -1)»"] == {"v[:, i] and v[:, :, i]"}
     assert found["weights = «torch.softmax(scores, dim=-1)»"] == {"v[:, i:]"}
     assert found["return «weights @ v»"] == {"v[:, i:]"}
+
+
+def test_a_part_is_asked_for_only_if_no_row_with_a_column_is_smaller(learn: Learn) -> None:
+    slanted = """
+import torch
+
+def running_mean_loop(x):
+    total = x.cumsum(dim=1)
+    channels = torch.arange(x.shape[2])
+    past = (channels < torch.arange(x.shape[1])[:, None]) * x[:, None, : x.shape[2], 0]
+    slanted = x + past
+    doubled = x * 2
+    spread = x + x.sum(dim=1, keepdim=True)
+    total = total + 0 * (slanted + doubled + spread)
+    return total / torch.arange(1, x.shape[1] + 1)[:, None]
+"""
+    found = parts_of(learn("running_mean_loop", slanted))
+    assert found["total = «x.cumsum(dim=1)»"] == {"v[:, i:]"}
+    assert "slanted = «x + past»" not in found
 
 
 def test_a_value_with_one_axis_has_parts_too(learn: Learn) -> None:
