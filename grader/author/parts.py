@@ -61,6 +61,10 @@ def faults(desk: Desk, name: str) -> Iterator[tuple[str, str, str]]:
                 f"not proved: the tests have met {lack}",
                 f"add {function}(…) to solutions/mistakes/{unit}.py",
             )
+    for variant in desk.replays.library.of(name, "mistake"):
+        if wording.TODO in variant.title + variant.hint:
+            advice = f"write in place of {wording.TODO}: students read it"
+            yield variant.place, f"left for a person: title and hint of {variant.slug}", advice
     if Trials(desk, name).memory_suffices():
         yield (
             str(graders),

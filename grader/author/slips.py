@@ -10,13 +10,16 @@ import ast
 import dis
 import inspect
 import re
+import symtable
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from types import CodeType
 
 from grader.course.collection import Test
 from grader.course.course import (
@@ -33,6 +36,7 @@ from grader.mistakes import Library, Variant
 from grader.records.faults import CallError, did_you_mean
 
 Definition = ast.FunctionDef | ast.ClassDef
+LOOKED_UP = ("LOAD_GLOBAL", "LOAD_NAME")  # what Python does with a name that is not local
 
 
 def refuse_slips(course: Course) -> None:
@@ -55,10 +59,11 @@ def refuse_slips_in_answers(course: Course, library: Library, names: Collection[
     """Raise `CallError` for a slip in a known answer to one of these exercises."""
     for name in names:
         keys = statement(course, name).keys
-        reference = _definition(course.reference_file(course.unit_of[name]), name, course)
+        path = course.reference_file(course.unit_of[name])
+        reference, bound = _definition(path, name, course), _bound_in(path)
         own = [variant for variant in library.variants if variant.exercise == name]
         for variant in own:
-            for problem in _slips_in_answer(variant, own, keys, reference):
+            for problem in _slips_in_answer(variant, own, keys, reference, bound):
                 raise CallError(f"{variant.place}: {variant.id}: {problem}")
 
 
@@ -239,9 +244,16 @@ def place_of_excuse(path: Path, name: str) -> str:
 
 
 def _slips_in_answer(
-    variant: Variant, known: Sequence[Variant], keys: Sequence[str], reference: Definition
+    variant: Variant,
+    known: Sequence[Variant],
+    keys: Sequence[str],
+    reference: Definition,
+    bound: frozenset[str],
 ) -> Iterator[str]:
-    """The slips in a known answer to an exercise with these known answers and keys of rules."""
+    """The slips in a known answer to an exercise with these known answers and keys of rules.
+
+    `bound` are the names that the reference's file binds.
+    """
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(variant.definition)
@@ -257,12 +269,35 @@ def _slips_in_answer(
         if slug not in others:
             yield f"same_as names {slug!r}, which is no mistake{did_you_mean(slug, others)}"
     if variant.change:
+        own = _globals_of(ast.Module([reference], []))
+        for name in sorted(_globals_of(tree) - own - bound):
+            if find_spec(name) is not None:  # other names may be missing on purpose: `self.` is
+                yield (
+                    f"the changed reference uses {name}, which its file does not import: import "
+                    "it there, or write a whole definition"
+                )
         return  # what follows cannot happen to a changed reference
     nodes = [node for node in tree.body if isinstance(node, Definition)]
     node = next(node for node in reversed(nodes) if node.name == variant.exercise)
     if _bare(node) == _bare(reference):
         yield "this is the reference itself: change it, or leave this answer out"
     yield from _other_calls(node, reference)
+
+
+def _bound_in(path: Path) -> frozenset[str]:
+    """The names that a file binds outside functions."""
+    symbols = symtable.symtable(path.read_text("utf-8"), str(path), "exec").get_symbols()
+    return frozenset(one.get_name() for one in symbols if one.is_assigned() or one.is_imported())
+
+
+def _globals_of(tree: ast.Module) -> frozenset[str]:
+    """The names that a text looks up outside its functions."""
+    found = set[str]()
+    parts = [compile(tree, "", "exec")]
+    for code in parts:  # a function's code is a constant of the code around it
+        parts += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        found |= {one.argval for one in dis.get_instructions(code) if one.opname in LOOKED_UP}
+    return frozenset(found)
 
 
 def _refuse_idle_definitions(path: Path) -> None:

@@ -169,7 +169,7 @@ mistake(
     hint="exp undoes one logarithm: which?",
     change={
         "positions[:, None] / 10000**exponents": (
-            "positions[:, None] * torch.exp(-exponents * math.log10(10000))"
+            "positions[:, None] * torch.exp(-exponents * torch.tensor(10000.0).log10())"
         ),
     },
 )  # fmt: skip
@@ -677,7 +677,7 @@ mistake(
 mistake(
     "apply_rope", "wrong-logarithm", "A power of e is taken with a logarithm to the base 10",
     hint="exp undoes one logarithm: which?",
-    change={"theta**-exponents": "torch.exp(-exponents * math.log10(theta))"},
+    change={"theta**-exponents": "torch.exp(-exponents * torch.tensor(theta).log10())"},
 )  # fmt: skip
 
 mistake(

@@ -287,6 +287,16 @@ def test_a_refused_right_answer_comes_with_an_input_that_shows_the_difference(
     assert re.fullmatch(r"on x = \[.+, .+\] the reference .+, this (gives|has) .+", witness)
 
 
+def test_no_difference_is_shown_where_the_reference_has_no_slope(course: Course) -> None:
+    """The gradient of the root of 0 is NaN: no answer agrees with it, and no test asks for it."""
+    file = course.solutions / "basics.py"
+    text = file.read_text("utf-8").replace("x - x.mean()", "x - x.mean() + 0 * x.abs().sqrt()")
+    file.write_text(text, "utf-8")
+    mutants = found(course, "mutant", "center")
+    (alike,) = (one for name, one in mutants.items() if "sqrt->" in name)
+    assert re.fullmatch(r"no difference .* was found in \d+ inputs", alike.witness)
+
+
 def test_a_margin_is_that_of_the_answer_itself(course: Course) -> None:
     change = '{"x - ": "x.nothing - "}'
     add(course, f'mistake("center", "raises", "R", hint="?", change={change})\n')

@@ -345,6 +345,15 @@ SLIPS = [
         "is no Python: '(' was never closed",
     ),
     Slip(
+        "a change uses a module that its file lacks", MISTAKES, '{"x - ": "x + "}',
+        '{"x.mean()": "math.fsum(x)"}', "mistake(",
+        "the changed reference uses math, which its file does not import",
+    ),
+    Slip(
+        "a hint is not written yet", MISTAKES, 'hint="Which middle is meant?"', 'hint="TODO: ask"',
+        "@mistake", "left for a person: title and hint of median", 1,
+    ),
+    Slip(
         "a change changes nothing", MISTAKES, '{"x - ": "x + "}', '{"x - ": "x - "}', "mistake(",
         "as it is",
     ),
