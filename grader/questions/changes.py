@@ -34,9 +34,10 @@ BY_RESULT = 0.2  # how often a change is asked about by a result, where that is 
 NOISE = 2.5
 TELLING = {"behaviour": 0, "edge": 0, "shape": 1, "numbers": 1, "nothing": 1, "raises": 2}
 HIDDEN = ("nothing", "edge")  # kinds of changes that show on few inputs, or on none
+RAN = "The changed answer, on inputs of the public checks and on small changes of them."
 FOLLOW_UP = {
     "raises": "Which two shapes or types meet there, and why do they not fit?",
-    "shape": "Which later line would notice the other shape, and which would not?",
+    "shape": "What would notice the other shape first: a later line, or the code that calls this?",
     "behaviour": "Show on a small example why.",
     "edge": "Which inputs of practice are like that?",
     "numbers": "Which numbers on the way are others then, and why?",
@@ -193,14 +194,14 @@ def _question(
     # Without its number: the order of lines tells which step of the exercise a line is.
     lines = "The line" if site.end_line == place.line else "The lines"
     verb = "is" if site.end_line == place.line else "are"
-    seen = reply if reply in (outcome.told, RAISES) else f"The result was {reply}."
+    seen = "" if reply == RAISES else f"The result was {reply}."
     return Question(
         "leave out" if site.kind == "leave out" else "change",
         study.name,
         f"{lines} of {place.within} {verb} changed as shown. {asks}",
         lines_at(study.sources, site),
         reply,
-        outcome.ran if reply == outcome.told and outcome.ran else seen,
+        (outcome.ran if reply == outcome.told else seen) or RAN,
         FOLLOW_UP[outcome.kind],
         choices,
         lines_at(study.sources, site, site.new),

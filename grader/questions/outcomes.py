@@ -53,7 +53,7 @@ class Outcome:
     kind: Literal["raises", "shape", "behaviour", "numbers", "edge", "nothing"]
     told: str  # the sentence that is true
     false: tuple[str, ...] = ()  # sentences about behaviour that are not
-    ran: str = ""  # what was seen
+    ran: str = ""  # what was seen beside this
     true: frozenset[str] = frozenset()  # all sentences that are, apart from those on numbers
     shown: tuple[str, ...] = ()  # the result for each readable input, as Python writes it
     at: int = 0  # the number of the input that shows it
@@ -118,7 +118,7 @@ def outcome_of(
         true = [_results_told(changed)] if changed else positions_in_words(contract, was)[:1]
         return Outcome("shape", told, ran=ran, true=frozenset(true), shown=shown, at=at)
     if _is_finite(was) and not _is_finite(value):
-        return Outcome("numbers", BREAKS, ran=BREAKS, shown=shown, at=at)
+        return Outcome("numbers", BREAKS, shown=shown, at=at)
     if {fact for fact in before[1] if fact.kind in DECIDED} - after[1].keys():
         return None
     true = sentences_about(contract, before[1], after[1])
@@ -136,12 +136,11 @@ def outcome_of(
         told = _results_told(changed)
         ways = product([True, False], repeat=len(changed))
         false = tuple(_results_told(way) for way in ways if any(way) and way != changed)
-        return Outcome("numbers", told, false, told, shown=shown, at=at)
+        return Outcome("numbers", told, false, shown=shown, at=at)
     if len(now) > 1:  # too many to tell which of them changed
         return None
     told = next(iter(where), NUMBERS)
-    ran = "The numbers differ, and the shape is the same." if told == NUMBERS else told
-    return Outcome("numbers", told, false, ran, shown=shown, at=at)
+    return Outcome("numbers", told, false, shown=shown, at=at)
 
 
 def excludes(one: Outcome, other: Outcome) -> bool:
@@ -247,8 +246,7 @@ def _on_edges(
     if len(told) > 1:
         return None
     if told:
-        sentence = told.pop()
-        return Outcome("edge", sentence, false, sentence, shown=shown)
+        return Outcome("edge", told.pop(), false, shown=shown)
     ran = f"All results stay as they are, for {len(every)} inputs and for small changes of them."
     return Outcome("nothing", NOTHING, false, ran, shown=shown)
 

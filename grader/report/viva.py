@@ -124,7 +124,7 @@ def _asked(number: int, question: Question) -> _Asked:
         [CodeLine(at.line, shown_line(at.text), marked=False) for at in question.instead],
         [*zip(CAPITALS, choices, strict=False)],
         reply,
-        _code(question.ran.removeprefix(question.reply).strip()),
+        _code(question.ran),
         question.follow_up,
     )
 
