@@ -58,10 +58,10 @@ def assert_agrees(
     """Fail unless two values agree: tensors, NumPy arrays, numbers, other values, or nests of them.
 
     Tensors and arrays must agree in shape, dtype and value. Without `within`, the tolerance is that
-    of `torch.testing.assert_close` for the dtype; `grader.course.tolerances` has others. A float is
-    compared like an array of float64. Shapes must be equal without broadcasting. NaN never agrees,
-    not even with NaN. Two models agree if their weights and buffers do; see `small_model`. All
-    other values must be equal.
+    of `torch.testing.assert_close` for the dtype; "Tolerances" in docs/reference/testing.md lists
+    others. A float is compared like an array of float64. Shapes must be equal without broadcasting.
+    NaN never agrees, not even with NaN. Two models agree if their weights and buffers do; see
+    `small_model`. All other values must be equal.
 
     >>> x = torch.tensor([1.0, 2.0, 6.0])
     >>> assert_agrees(student.center(x.clone()), reference.center(x))
@@ -196,7 +196,7 @@ def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = FLOA
     """Fail unless the values agree to more digits than float32 has.
 
     If right answers have fewer digits, because some add an epsilon, use ``within=DIGITS`` and
-    magnify the error of float32; `grader.course.tolerances` says how.
+    magnify the error of float32: by inputs that nearly cancel, or by a factor on both results.
 
     >>> third = torch.tensor([1 / 3], dtype=torch.float64)
     >>> assert_agrees_to_float64(third.float().double(), third)
