@@ -53,6 +53,7 @@ TABLES = {
     "submissions": "the text",
 }
 SHARED = "the submission stays in the gradebook for those who share it"
+UNTIMED = "the time of the submission is not known, so with an extension it is in time"
 OTHERS = "unchanged files, for you to make again or delete"
 ELSEWHERE = (
     "remove the student yourself from: the submissions, the roster's file, exports, backups, and "
@@ -114,6 +115,9 @@ def show_decisions(
     both = before, after
     for one in new:
         print_plain(console, f"{one.student}: {_decided(one, course.zone)}")
+        late = before[one.student].lateness if one.student in before else None
+        if one.kind == "extension" and not one.removed and late and late.seconds is None:
+            print_plain(console, UNTIMED, indent=2)
         totals = [rows[one.student].total if one.student in rows else None for rows in both]
         if totals[0] != totals[1]:
             print_plain(console, f"total {_arrow(*map(_points, totals))}", indent=2)

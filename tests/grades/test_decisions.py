@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from grader.cli.revisions import UNTIMED
 from grader.grades.changes import LATENESS
 from grader.grades.gradebook import existing_gradebook
 from grader.intake import Submission
@@ -33,6 +34,13 @@ def test_late_work_loses_what_the_rule_says_and_time_can_be_given(decide, book: 
     decide("extend", "s1", "1 day")
     assert totals(book)["bob"] == 2.7
     assert decide("extend", "bob", "--undo") == (0, "bob: extension removed\n  total 2.7 → 2.4\n")
+
+
+def test_an_extension_says_that_a_time_is_not_known(decide, book: Path) -> None:  # type: ignore[no-untyped-def]
+    """Else an instructor would believe that the new due time was compared with it."""
+    code, told = decide("extend", "cleo", "1 day")
+    assert (code, told.splitlines()[1]) == (0, f"  {UNTIMED}")
+    assert UNTIMED not in decide("extend", "cleo", "--undo")[1]
 
 
 def test_a_penalty_is_taken_back_or_set_by_hand(decide, book: Path) -> None:  # type: ignore[no-untyped-def]
