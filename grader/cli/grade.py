@@ -220,6 +220,10 @@ def grade(
     adding = shlex.join([*ADDING.split(), *map(str, given)]) if add else ""
     keeping = REGRADING if again else adding
     chosen, title = _chosen(opened, only or [], assignment, out, keeping)
+    dated = [one.name for one in opened.file.assignment if one.due is not None]
+    if times is not None and dated and not title:
+        unused = "without an assignment, no due time applies, and these times cost no points"
+        print(f"grader: {unused}: add --assignment {dated[0]}", file=sys.stderr)
     if out is None or dry_run:
         _show(given, opened, people, known)
         return

@@ -369,3 +369,14 @@ def test_another_due_time_changes_grades_without_grading_again_and_diff_says_why
     assert "late: 0.4 points subtracted from 2 students (ada, bob)" in ran.out
     assert before == {"ada": 2.0, "bob": 2.0}
     assert totals(out) == {"ada": 1.8, "bob": 1.8}
+
+
+def test_times_without_an_assignment_are_said_to_cost_no_points(
+    cold_grader: Grader, course: Path, tmp_path: Path
+) -> None:
+    answer, times = tmp_path / "ada.py", tmp_path / "times.csv"
+    answer.write_text("def center(x):\n    return x - x.mean()\n", "utf-8")
+    times.write_text("student,time\nada,2026-12-09 12:00\n", "utf-8")
+    call = ("grade", answer, "--times", times, "--dry-run", "--course", course)
+    assert "these times cost no points: add --assignment ps1" in cold_grader(*call).err
+    assert not cold_grader(*call, "--assignment", "ps1").err
