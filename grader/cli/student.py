@@ -527,7 +527,7 @@ def pack(
         lesson = Lesson(opened)
         before = lesson.standing.progress
         packed = packing.pack_answers(opened, to, backend)
-    lesson.record(packed.results, named=False)
+    lesson.record(packed.results, named=None)
     _warn(lesson)
     objections = [*packing.objections(opened, packed, before)]
     console = Console(highlight=False)

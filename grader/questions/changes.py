@@ -38,9 +38,9 @@ RAN = "The changed answer, on inputs of the public checks and on small changes o
 FOLLOW_UP = {
     "raises": "Which two shapes or types meet there, and why do they not fit?",
     "shape": "What would notice the other shape first: a later line, or the code that calls this?",
-    "behaviour": "Show on a small example why.",
+    "behaviour": "Why? Show it on a small example of your own.",
     "edge": "Which inputs of practice are like that?",
-    "numbers": "Which numbers on the way are others then, and why?",
+    "numbers": "Which numbers on the way change then, and why?",
     "nothing": "Then why is it there?",
 }
 Tried = Mapping[wire.Site, Outcome]  # changes that were run, and what they do
@@ -195,6 +195,9 @@ def _question(
     lines = "The line" if site.end_line == place.line else "The lines"
     verb = "is" if site.end_line == place.line else "are"
     seen = "" if reply == RAISES else f"The result was {reply}."
+    # On a readable input, a change may do something else than on the input of `outcome`.
+    by_result = "raises" if reply == RAISES else "numbers"
+    kind = outcome.kind if reply == outcome.told or outcome.kind in HIDDEN else by_result
     return Question(
         "leave out" if site.kind == "leave out" else "change",
         study.name,
@@ -202,7 +205,7 @@ def _question(
         lines_at(study.sources, site),
         reply,
         (outcome.ran if reply == outcome.told else seen) or RAN,
-        FOLLOW_UP[outcome.kind],
+        FOLLOW_UP[kind],
         choices,
         lines_at(study.sources, site, site.new),
     )

@@ -83,9 +83,15 @@ def _runnable(study: Study, chance: random.Random) -> list[Question]:
 
 
 def _adds(question: Question, found: Sequence[Question], *, new_line: bool) -> bool:
-    """Whether a question has another reply than those before, and is on another line."""
+    """Whether a question has another reply than those before.
+
+    With `new_line`, it is also on another line, and has other choices: the reply to a question with
+    the same choices would leave fewer of them.
+    """
     lines = {(line.file, line.cell, line.line) for one in found for line in one.lines}
     own = {(line.file, line.cell, line.line) for line in question.lines}
     fresh = question.reply not in [one.reply for one in found]
     same_change = any(one.instead and one.instead == question.instead for one in found)
-    return fresh and not same_change and (own.isdisjoint(lines) or not new_line)
+    same_choices = any({*one.choices} == {*question.choices} for one in found)
+    new = own.isdisjoint(lines) and not same_choices
+    return fresh and not same_change and (new or not new_line)

@@ -51,9 +51,13 @@ def write_overlay(course: Course, to: Path) -> None:
 
     Also makes empty folders for hidden tests and mistakes. The path of the public course is
     relative if both may move together: if `to` is in the clone of the public course, or next to it.
-    Raises `CallError` if `to` is not empty, or is inside the course's folder, which students get,
-    or if `course` is private itself.
+    Raises `CallError` if `to` is a course, is not empty, or is inside the course's folder, which
+    students get, or if `course` is private itself.
     """
+    if (to / "course.toml").is_file():
+        raise CallError(
+            f"{to} is a course already: use it, as with --course {to}, or name another folder"
+        )
     if course.private is not None:
         raise CallError(
             f"{course.private} is a private course, too: name the public course, {course.folder}"

@@ -116,7 +116,7 @@ def reply_in_words(question: Question, *, right: bool) -> Iterator[str]:
     letter = ""
     if question.choices:
         letter = f"{LETTERS[question.choices.index(question.reply)]}) "
-    yield "Right." if right else f"No: {letter}{question.reply}"
+    yield "Right." if right else f"No. Right is: {letter}{question.reply}"
     yield f"What was run: {question.ran}"
     yield f"To think about: {question.follow_up}"
 

@@ -111,19 +111,20 @@ class Lesson:
         results: Iterable[ExerciseResult],
         digests: Digests | None = None,
         *,
-        named: bool,
+        named: bool | None,
     ) -> tuple[Verdict, ...]:
         """Record the results of a check in the progress, and return the verdicts.
 
         `digests` belong to the answers that were checked; by default, the lesson's own digests are
-        used. `named` says whether the student named exercises; otherwise all were checked.
+        used. `named` says whether the student named exercises; otherwise all were checked. With
+        None, the student asked for no check, and stays at the same place.
         """
         results = tuple(results)
         before = self.standing.progress.solved
         if digests is not None:
             self.standing = replace(self.standing, digests=digests)
         checked = last_checks(results, self.standing.digests)
-        place = next(reversed(checked), None) if named else ""
+        place = "" if named is False else next(reversed(checked), None) if named else None
         self._record(checked=checked, place=place)
         verdicts = tuple(verdict_of(result, result.name in before) for result in results)
         self.verdicts |= {verdict.exercise: verdict for verdict in verdicts}

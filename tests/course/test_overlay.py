@@ -229,6 +229,15 @@ def test_a_private_course_is_not_made_over_another(private: Path, cold_grader: G
     assert not (private.parent / "more").exists()
 
 
+def test_a_private_course_that_is_there_already_is_one_to_use(
+    private: Path, cold_grader: Grader
+) -> None:
+    for own in ((), ("--course", private)):
+        ran = cold_grader("new", "course", private, "--overlay", *own)
+        assert ran.code == 2
+        assert f"{private} is a course already: use it, as with --course {private}" in ran.err
+
+
 def test_a_private_course_is_not_made_where_students_look(
     cold_grader: Grader, tmp_path: Path
 ) -> None:

@@ -86,7 +86,7 @@ def test_the_right_replies_are_those_that_were_run(
     folder: Path, asked: Asked, grader: Grader
 ) -> None:
     grader("check", "weigh", "--course", folder)
-    replies = re.findall(r"Right\.|No: (?:(\w)\) )?(.*)", asked("weigh").out)
+    replies = re.findall(r"Right\.|No\. Right is: (?:(\w)\) )?(.*)", asked("weigh").out)
     typed = "".join(f"{letter or text or 'a'}\n" for letter, text in replies)
     assert "3 of 3 right about weigh" in asked("weigh", replies=typed).out
     assert read_progress(folder).asked["weigh"].right == 3

@@ -104,6 +104,8 @@ def test_a_check_of_all_goes_on_with_the_first_exercise_that_is_not_solved(
     )
     (folder / "basics.py").write_text(staircase, "utf-8")
     assert "next: weigh, in basics.py" in grader("check", "staircase", "--course", folder).out
+    grader("pack", "--to", folder.parent / "ada.zip", "--course", folder)
+    assert "next: weigh, in basics.py" in grader("list", "--course", folder).out
     for command in ("check", "list"):
         assert "next: center, in basics.py" in grader(command, "--course", folder).out
 
